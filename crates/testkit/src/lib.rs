@@ -1,1 +1,1 @@
-//! (to be written)
+//! What the tests of several crates share. No crate depends on it outside of its tests and the benches.

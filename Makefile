@@ -1,0 +1,62 @@
+# Two commands do everything: `cargo run --release -- rush` runs the main job, `make test` installs what the tests need
+# and passes them. `make lint` adds the checks whose tools take minutes to build.
+
+CARGO ?= cargo
+# Small tools live here, so that nothing is installed outside the tree.
+TOOLS := $(CURDIR)/target/tools
+SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
+
+.PHONY: test lint bench run fmt clippy typos unit doc setup deny snapshots
+
+test: setup fmt clippy typos unit doc
+
+run:
+	$(CARGO) run --release -- rush
+
+bench:
+	$(CARGO) run --release -p stockade-bench -- all
+
+lint: setup fmt clippy typos deny snapshots
+
+# What the tests need: a C compiler for the bundled SQLite, and Python's venv for typos.
+setup:
+	@SUDO="$(SUDO)" tools/setup.sh
+
+fmt:
+	$(CARGO) fmt --all --check
+
+clippy:
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+typos: $(TOOLS)/bin/typos
+	$(TOOLS)/bin/typos
+
+$(TOOLS)/bin/typos:
+	mkdir -p $(TOOLS)
+	python3 -m venv $(TOOLS)/venv
+	$(TOOLS)/venv/bin/pip install --quiet --disable-pip-version-check typos==1.52.0
+	mkdir -p $(TOOLS)/bin && ln -sf $(TOOLS)/venv/bin/typos $(TOOLS)/bin/typos
+
+# nextest gives every test a process of its own; where it is not installed, cargo's own runner does.
+unit:
+	@if $(CARGO) nextest --version >/dev/null 2>&1; then \
+		$(CARGO) nextest run --workspace --locked --no-fail-fast; \
+	else \
+		$(CARGO) test --workspace --locked --no-fail-fast --lib --bins --tests --examples; \
+	fi
+
+doc:
+	$(CARGO) test --workspace --locked --doc --quiet
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --locked --no-deps --quiet
+
+deny: $(TOOLS)/bin/cargo-deny
+	$(TOOLS)/bin/cargo-deny --workspace --locked check bans licenses sources
+
+$(TOOLS)/bin/cargo-deny:
+	$(CARGO) install --locked --root $(TOOLS) --target-dir $(TOOLS)/build cargo-deny@0.20.2
+
+snapshots: $(TOOLS)/bin/cargo-insta
+	INSTA_UPDATE=no $(TOOLS)/bin/cargo-insta test --workspace --unreferenced reject --test-runner nextest
+
+$(TOOLS)/bin/cargo-insta:
+	$(CARGO) install --locked --root $(TOOLS) --target-dir $(TOOLS)/build cargo-insta
