@@ -4,8 +4,10 @@
 //! The interface blocks: callers are a recorder thread or a blocking pool.
 
 mod api;
+mod sqlite;
 
 pub use api::{
     Finding, Found, Ledger, LedgerError, Movement, MovementPage, MovementQuery, RecordError,
     ReservationQuery, ShardMode, ShardRow, View,
 };
+pub use sqlite::Sqlite;
