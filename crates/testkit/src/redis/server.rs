@@ -53,6 +53,7 @@ impl Server {
     }
 
     /// A replica of this server, in step with it.
+    #[must_use]
     pub fn replica(&self) -> Self {
         let replica = Self::with(Options { replica_of: Some(self.port), ..Options::default() });
         until("the replica's first synchronisation", || {
@@ -62,6 +63,7 @@ impl Server {
         replica
     }
 
+    #[must_use]
     pub fn with(options: Options) -> Self {
         let folder = tempfile::tempdir().expect("a folder for the server");
         let mut server = Self { options, folder, port: 0, bus_port: 0, child: None };
@@ -78,6 +80,25 @@ impl Server {
 
     /// Starts the process and waits until it answers as itself. `false`: it ended, most likely since the port is taken.
     fn launch(&mut self) -> bool {
+        let child = self.spawn();
+        let id = child.id();
+        self.child = Some(child);
+        until("the server to answer", || {
+            if let Some(child) = &mut self.child
+                && matches!(child.try_wait(), Ok(Some(_)))
+            {
+                return Some(false);
+            }
+            let mut connection = self.admin()?;
+            // Answers from another process on this port, or "still loading", do not count.
+            let info: String = ::redis::cmd("INFO").arg("server").query(&mut connection).ok()?;
+            let own = info.lines().any(|line| line.trim() == format!("process_id:{id}"));
+            let loaded = ::redis::cmd("PING").query::<String>(&mut connection).is_ok();
+            (own && loaded).then_some(true)
+        })
+    }
+
+    fn spawn(&self) -> Child {
         let program = program();
         let mut command = Command::new(&program);
         let on_off = |on| if on { "yes" } else { "no" };
@@ -100,26 +121,11 @@ impl Server {
         }
         command.current_dir(self.folder.path());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let child = command.spawn().unwrap_or_else(|error| {
+        command.spawn().unwrap_or_else(|error| {
             panic!(
                 "{} does not start ({error}); `make setup` installs redis-server, STOCKADE_TEST_REDIS names another",
                 program.display()
             )
-        });
-        let id = child.id();
-        self.child = Some(child);
-        until("the server to answer", || {
-            if let Some(child) = &mut self.child
-                && matches!(child.try_wait(), Ok(Some(_)))
-            {
-                return Some(false);
-            }
-            let mut connection = self.admin()?;
-            // Answers from another process on this port, or "still loading", do not count.
-            let info: String = ::redis::cmd("INFO").arg("server").query(&mut connection).ok()?;
-            let own = info.lines().any(|line| line.trim() == format!("process_id:{id}"));
-            let loaded = ::redis::cmd("PING").query::<String>(&mut connection).is_ok();
-            (own && loaded).then_some(true)
         })
     }
 
@@ -201,6 +207,21 @@ impl Server {
             std::thread::sleep(Duration::from_millis(100));
         }
         panic!("the server does not come back on port {}; its log: {}", self.port, self.log());
+    }
+
+    /// Starts it again with further settings and returns as soon as it answers at all, which may be "still loading".
+    pub fn restart_slowly(&mut self, settings: &[(&str, &str)]) {
+        self.kill();
+        for (name, value) in settings {
+            self.options.settings.push(((*name).to_owned(), (*value).to_owned()));
+        }
+        self.child = Some(self.spawn());
+        until("the server to answer at all", || self.admin().map(drop));
+    }
+
+    /// Whether it answers and has loaded its data.
+    pub fn is_ready(&self) -> bool {
+        self.admin().is_some_and(|mut admin| ::redis::cmd("PING").query::<String>(&mut admin).is_ok())
     }
 
     /// Starts it again without what it had stored.
