@@ -62,16 +62,27 @@ impl<'a> Args<'a> {
 pub(crate) fn numbers(reply: &Value) -> Option<Vec<i64>> {
     match reply {
         Value::Int(number) => Some(vec![*number]),
-        Value::Array(parts) => {
-            parts.iter().map(|part| if let Value::Int(number) = part { Some(*number) } else { None }).collect()
-        }
+        Value::Array(parts) => parts
+            .iter()
+            .map(|part| {
+                if let Value::Int(number) = part {
+                    Some(*number)
+                } else {
+                    None
+                }
+            })
+            .collect(),
         _ => None,
     }
 }
 
 /// A reply that is a single integer.
 pub(crate) fn number(reply: &Value) -> Option<i64> {
-    if let Value::Int(number) = reply { Some(*number) } else { None }
+    if let Value::Int(number) = reply {
+        Some(*number)
+    } else {
+        None
+    }
 }
 
 /// A count in a reply, which cannot be negative.

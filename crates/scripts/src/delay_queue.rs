@@ -81,7 +81,12 @@ pub struct Claimed<T> {
 impl<T: Serialize + DeserializeOwned, C: ConnectionLike + Clone> DelayQueue<T, C> {
     /// The queue `name`, with the keys `{name}:due`, `:items`, `:tries` and `:dead`.
     pub fn new(scripts: Scripts<C>, name: &str, options: QueueOptions) -> Result<Self, KeyError> {
-        Ok(Self { scripts, keys: QueueKeys::of(name)?, options, payload: PhantomData })
+        Ok(Self {
+            scripts,
+            keys: QueueKeys::of(name)?,
+            options,
+            payload: PhantomData,
+        })
     }
 
     pub fn keys(&self) -> &QueueKeys {
@@ -91,12 +96,25 @@ impl<T: Serialize + DeserializeOwned, C: ConnectionLike + Clone> DelayQueue<T, C
     /// Adds an item that is due at `at_ms` since the epoch. `false`: an item with this id is there and stays as it is.
     pub async fn add(&self, id: &str, at_ms: u64, payload: &T) -> Result<bool, QueueError> {
         let payload = serde_json::to_vec(payload).map_err(|error| QueueError::Payload(error.to_string()))?;
-        Ok(self.scripts.run(&DelayAdd { keys: &self.keys, id, at_ms, payload: &payload }).await?)
+        Ok(self
+            .scripts
+            .run(&DelayAdd {
+                keys: &self.keys,
+                id,
+                at_ms,
+                payload: &payload,
+            })
+            .await?)
     }
 
     /// Takes what is due, at most a batch.
     pub async fn claim(&self) -> Result<Claimed<T>, QueueError> {
-        let QueueOptions { visibility, tries_max, batch, .. } = self.options;
+        let QueueOptions {
+            visibility,
+            tries_max,
+            batch,
+            ..
+        } = self.options;
         let call = DelayClaim {
             keys: &self.keys,
             limit: batch,
@@ -105,11 +123,18 @@ impl<T: Serialize + DeserializeOwned, C: ConnectionLike + Clone> DelayQueue<T, C
             now_ms: None,
         };
         let reply = self.scripts.run(&call).await?;
-        let mut claimed =
-            Claimed { jobs: Vec::new(), next: reply.next_ms.map(Duration::from_millis), dead: reply.dead };
+        let mut claimed = Claimed {
+            jobs: Vec::new(),
+            next: reply.next_ms.map(Duration::from_millis),
+            dead: reply.dead,
+        };
         for claim in reply.claims {
             match serde_json::from_slice(&claim.payload) {
-                Ok(payload) => claimed.jobs.push(Job { id: claim.id, attempt: claim.attempt, payload }),
+                Ok(payload) => claimed.jobs.push(Job {
+                    id: claim.id,
+                    attempt: claim.attempt,
+                    payload,
+                }),
                 Err(_) => {
                     // It will not read better the next time: to the dead letters, where a person can look at it.
                     if self.give_up(&claim.id, claim.attempt).await? {
@@ -123,7 +148,14 @@ impl<T: Serialize + DeserializeOwned, C: ConnectionLike + Clone> DelayQueue<T, C
 
     /// The item is done. `false`: it took too long and the item is no longer this worker's.
     pub async fn ack(&self, job: &Job<T>) -> Result<bool, QueueError> {
-        Ok(self.scripts.run(&DelayAck { keys: &self.keys, id: &job.id, attempt: job.attempt }).await?)
+        Ok(self
+            .scripts
+            .run(&DelayAck {
+                keys: &self.keys,
+                id: &job.id,
+                attempt: job.attempt,
+            })
+            .await?)
     }
 
     /// The item is to be handed out again after `delay`, or given up if it was handed out too often.
@@ -140,15 +172,24 @@ impl<T: Serialize + DeserializeOwned, C: ConnectionLike + Clone> DelayQueue<T, C
     }
 
     async fn give_up(&self, id: &[u8], attempt: u64) -> Result<bool, QueueError> {
-        let call =
-            DelayRetry { keys: &self.keys, id, attempt, delay_ms: 0, tries_max: attempt.max(1), now_ms: None };
+        let call = DelayRetry {
+            keys: &self.keys,
+            id,
+            attempt,
+            delay_ms: 0,
+            tries_max: attempt.max(1),
+            now_ms: None,
+        };
         Ok(self.scripts.run(&call).await? == RetryReply::GivenUp)
     }
 
     /// Payloads of the dead letters by id, as they were written.
     pub async fn dead_letters(&self) -> Result<Vec<(Vec<u8>, Vec<u8>)>, QueueError> {
         let mut connection = self.scripts.connection();
-        let reply = redis::cmd("HGETALL").arg(&self.keys.dead).query_async(&mut connection).await;
+        let reply = redis::cmd("HGETALL")
+            .arg(&self.keys.dead)
+            .query_async(&mut connection)
+            .await;
         Ok(reply.map_err(|error| ScriptError::from_redis("delay_queue", error))?)
     }
 
@@ -168,7 +209,11 @@ impl<T: Serialize + DeserializeOwned, C: ConnectionLike + Clone> DelayQueue<T, C
             reply.map_err(|error| ScriptError::from_redis("delay_queue", error))?;
         let now = Duration::from_secs(seconds) + Duration::from_micros(micros);
         let due = first.first().map_or(now, |(_, score)| {
-            Duration::try_from_secs_f64(score / 1000.0).unwrap_or(if *score < 0.0 { Duration::ZERO } else { now })
+            Duration::try_from_secs_f64(score / 1000.0).unwrap_or(if *score < 0.0 {
+                Duration::ZERO
+            } else {
+                now
+            })
         });
         Ok(now.saturating_sub(due))
     }
@@ -211,7 +256,9 @@ impl<T: Serialize + DeserializeOwned, C: ConnectionLike + Clone> DelayQueue<T, C
                     if !idle {
                         continue;
                     }
-                    claimed.next.map_or(self.options.poll, |next| next.min(self.options.poll))
+                    claimed
+                        .next
+                        .map_or(self.options.poll, |next| next.min(self.options.poll))
                 }
                 Err(error) => {
                     trouble(&error);

@@ -2,7 +2,7 @@
 //! all, so most errors say "nothing happened" and the call may be sent again; where the answer was lost, only a call
 //! with an order id may be.
 
-use redis::{RedisError, Value};
+use redis::{ErrorKind, RedisError, Value};
 
 use crate::source::SourceError;
 
@@ -48,14 +48,25 @@ pub enum ScriptError {
     BadArgument { script: &'static str, message: String },
     /// A key holds what no script wrote. Nothing was changed; other keys are not affected.
     #[error("{script}: {key} {message}")]
-    Corrupt { script: &'static str, key: String, message: String },
+    Corrupt {
+        script: &'static str,
+        key: String,
+        message: String,
+    },
     #[error("{script}: {message}")]
     Overflow { script: &'static str, message: String },
     #[error("{script}: {state:?}: {source}")]
-    Server { script: &'static str, state: ServerState, source: RedisError },
+    Server {
+        script: &'static str,
+        state: ServerState,
+        source: RedisError,
+    },
     /// A time-out, a lost connection, or an error that is not known to come before every write.
     #[error("{script}: outcome unknown: {source}")]
-    Unknown { script: &'static str, source: RedisError },
+    Unknown {
+        script: &'static str,
+        source: RedisError,
+    },
     #[error("{script}: a reply outside of its contract: {reply:?}")]
     Unexpected { script: &'static str, reply: Value },
     #[error(transparent)]
@@ -93,16 +104,38 @@ impl ScriptError {
         )
     }
 
+    /// A slot is moving or has moved, or the cluster is choosing a new primary.
+    pub(crate) fn is_on_the_move(&self) -> bool {
+        matches!(
+            self,
+            Self::Server {
+                state: ServerState::Moved | ServerState::TryAgain | ServerState::ClusterDown,
+                ..
+            }
+        )
+    }
+
     pub(crate) fn from_redis(script: &'static str, source: RedisError) -> Self {
         let detail = || source.detail().unwrap_or_default().to_owned();
         match source.code() {
-            Some("BADARG") => return Self::BadArgument { script, message: detail() },
-            Some("OVERFLOW") => return Self::Overflow { script, message: detail() },
+            Some("BADARG") => {
+                return Self::BadArgument {
+                    script,
+                    message: detail(),
+                };
+            }
+            Some("OVERFLOW") => {
+                return Self::Overflow {
+                    script,
+                    message: detail(),
+                };
+            }
             Some("CORRUPT") => {
                 let detail = detail();
                 // `"KEY" holds ...`; the key itself may contain anything, so the last such place counts.
                 let split = detail.strip_prefix('"').and_then(|rest| {
-                    rest.rsplit_once("\" holds ").map(|(key, found)| (key.to_owned(), format!("holds {found}")))
+                    rest.rsplit_once("\" holds ")
+                        .map(|(key, found)| (key.to_owned(), format!("holds {found}")))
                 });
                 let (key, message) = split.unwrap_or((String::new(), detail));
                 return Self::Corrupt { script, key, message };
@@ -110,7 +143,11 @@ impl ScriptError {
             _ => {}
         }
         match server_state(&source) {
-            Some(state) => Self::Server { script, state, source },
+            Some(state) => Self::Server {
+                script,
+                state,
+                source,
+            },
             None => Self::Unknown { script, source },
         }
     }
@@ -130,6 +167,7 @@ fn server_state(error: &RedisError) -> Option<ServerState> {
         Some("NOAUTH" | "WRONGPASS" | "NOPERM") => ServerState::NotAllowed,
         // Not even connected, so nothing was sent.
         None if error.is_connection_refusal() => ServerState::Unreachable,
+        None if error.kind() == ErrorKind::ClusterConnectionNotFound => ServerState::Unreachable,
         _ => return None,
     };
     Some(state)

@@ -45,7 +45,10 @@ pub struct HeaderError {
 
 impl Header {
     pub fn parse(script: &str, text: &str) -> Result<Self, HeaderError> {
-        let problem = |problem: String| HeaderError { script: script.to_owned(), problem };
+        let problem = |problem: String| HeaderError {
+            script: script.to_owned(),
+            problem,
+        };
         let mut lines = text.lines();
         let allow_oom = match lines.next() {
             Some("#!lua") => false,
@@ -66,11 +69,17 @@ impl Header {
             errors: Vec::new(),
         };
         for line in lines {
-            let Some(line) = line.strip_prefix("-- ") else { break };
+            let Some(line) = line.strip_prefix("-- ") else {
+                break;
+            };
             if let Some(rest) = line.strip_prefix("KEYS[") {
-                header.keys.push(parameter(rest).ok_or_else(|| problem(format!("not understood: {line}")))?);
+                header
+                    .keys
+                    .push(parameter(rest).ok_or_else(|| problem(format!("not understood: {line}")))?);
             } else if let Some(rest) = line.strip_prefix("ARGV[") {
-                header.args.push(parameter(rest).ok_or_else(|| problem(format!("not understood: {line}")))?);
+                header
+                    .args
+                    .push(parameter(rest).ok_or_else(|| problem(format!("not understood: {line}")))?);
             } else if let Some(rest) = line.strip_prefix("RETURNS ") {
                 header.returns.push(form(rest));
             } else if let Some(rest) = line.strip_prefix("ERRORS ") {
@@ -105,14 +114,27 @@ fn parameter(rest: &str) -> Option<Parameter> {
     let (name, about) = rest.trim().split_once(' ')?;
     let (name, optional) = name.strip_suffix('?').map_or((name, false), |name| (name, true));
     let about = about.split_whitespace().collect::<Vec<_>>().join(" ");
-    Some(Parameter { name: name.to_owned(), first: first.parse().ok()?, many, optional, about })
+    Some(Parameter {
+        name: name.to_owned(),
+        first: first.parse().ok()?,
+        many,
+        optional,
+        about,
+    })
 }
 
 fn form(rest: &str) -> Return {
     let rest = rest.trim();
-    let end = if rest.starts_with('{') { rest.find('}').map(|at| at + 1) } else { rest.find(' ') };
+    let end = if rest.starts_with('{') {
+        rest.find('}').map(|at| at + 1)
+    } else {
+        rest.find(' ')
+    };
     let (form, about) = rest.split_at(end.unwrap_or(rest.len()));
-    Return { form: form.to_owned(), about: about.trim().to_owned() }
+    Return {
+        form: form.to_owned(),
+        about: about.trim().to_owned(),
+    }
 }
 
 impl fmt::Display for Header {
@@ -122,7 +144,11 @@ impl fmt::Display for Header {
             for one in list {
                 let to = if one.many { "..n" } else { "" };
                 let optional = if one.optional { "?" } else { "" };
-                writeln!(out, "  {word}[{}{to}] {}{optional}: {}", one.first, one.name, one.about)?;
+                writeln!(
+                    out,
+                    "  {word}[{}{to}] {}{optional}: {}",
+                    one.first, one.name, one.about
+                )?;
             }
         }
         for one in &self.returns {

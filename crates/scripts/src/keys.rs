@@ -4,7 +4,9 @@
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
     /// A `}` without a hash tag: no other key can be made to lie in the same slot for certain.
-    #[error("{key:?} contains a brace but no hash tag, so that no companion key can share its slot; write it as {{tag}}:name")]
+    #[error(
+        "{key:?} contains a brace but no hash tag, so that no companion key can share its slot; write it as {{tag}}:name"
+    )]
     NoTag { key: String },
 }
 
@@ -37,7 +39,14 @@ mod tests {
 
     #[test]
     fn companions_share_the_slot() {
-        for key in ["stock:1001", "{sale}:1001", "stock:{1001}", "货", "a{b", "a{}b{c}"] {
+        for key in [
+            "stock:1001",
+            "{sale}:1001",
+            "stock:{1001}",
+            "货",
+            "a{b",
+            "a{}b{c}",
+        ] {
             match companion(key, "sold") {
                 Ok(other) => assert!(same_slot(key, &other), "{key} {other}"),
                 Err(error) => assert!(key.contains('}'), "{error}"),

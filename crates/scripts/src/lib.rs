@@ -2,10 +2,10 @@
 //! stands on them: [`lock`], [`limiter`], [`delay_queue`], [`segments`].
 //!
 //! ```no_run
-//! use stockade_scripts::{Scripts, scripts::{Deduct, Left}};
+//! use std::time::Duration;
+//! use stockade_scripts::{connect, scripts::{Deduct, Left}};
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! let client = redis::Client::open("redis://127.0.0.1/")?;
-//! let scripts = Scripts::new(client.get_multiplexed_async_connection().await?);
+//! let scripts = connect::single("redis://127.0.0.1/", Duration::from_secs(1)).await?;
 //! match scripts.run(&Deduct { stock: "stock:1001", quantity: 2 }).await? {
 //!     Left::Units(left) => println!("{left} left"),
 //!     Left::Short => println!("sold out"),
@@ -20,6 +20,7 @@
 pub mod call;
 #[cfg(feature = "cli")]
 pub mod cli;
+pub mod connect;
 pub mod delay_queue;
 pub mod error;
 pub mod header;

@@ -14,7 +14,11 @@ pub enum Policy {
     /// At most `limit` calls in an interval that begins with the first one.
     Interval { limit: u64, interval: Duration },
     /// Bursts of `capacity`, and `refill` more in each `period`; 0 is never.
-    Bucket { capacity: u64, refill: u64, period: Duration },
+    Bucket {
+        capacity: u64,
+        refill: u64,
+        period: Duration,
+    },
 }
 
 #[derive(Clone, Debug, thiserror::Error)]
@@ -56,7 +60,11 @@ impl<C: ConnectionLike + Clone> RateLimiter<C> {
                     return Err(LimiterError::Policy("interval has to be 1 ms..=366 days"));
                 }
             }
-            Policy::Bucket { capacity, refill, period } => {
+            Policy::Bucket {
+                capacity,
+                refill,
+                period,
+            } => {
                 if !(1..=TOKENS_MAX).contains(&capacity) || refill > TOKENS_MAX {
                     return Err(LimiterError::Policy(
                         "capacity has to be 1..=1,000,000,000, refill at most as much",
@@ -71,7 +79,11 @@ impl<C: ConnectionLike + Clone> RateLimiter<C> {
                 }
             }
         }
-        Ok(Self { scripts, prefix: prefix.to_owned(), policy })
+        Ok(Self {
+            scripts,
+            prefix: prefix.to_owned(),
+            policy,
+        })
     }
 
     /// Asks for one call of `subject`.
@@ -90,15 +102,31 @@ impl<C: ConnectionLike + Clone> RateLimiter<C> {
                 if cost != 1 {
                     return Err(LimiterError::Cost { cost, most: 1 });
                 }
-                let call = IntervalLimit { calls: &key, limit, interval_ms: millis(interval), now_ms: None };
+                let call = IntervalLimit {
+                    calls: &key,
+                    limit,
+                    interval_ms: millis(interval),
+                    now_ms: None,
+                };
                 Ok(self.scripts.run(&call).await?)
             }
-            Policy::Bucket { capacity, refill, period } => {
+            Policy::Bucket {
+                capacity,
+                refill,
+                period,
+            } => {
                 if cost == 0 || cost > capacity {
                     return Err(LimiterError::Cost { cost, most: capacity });
                 }
                 let period_ms = millis(period);
-                let call = TokenBucket { bucket: &key, capacity, refill, period_ms, cost, now_ms: None };
+                let call = TokenBucket {
+                    bucket: &key,
+                    capacity,
+                    refill,
+                    period_ms,
+                    cost,
+                    now_ms: None,
+                };
                 Ok(self.scripts.run(&call).await?)
             }
         }

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use redis::aio::ConnectionLike;
 use redis::{Cmd, ErrorKind, Pipeline, RedisError, RedisResult, ServerErrorKind, Value};
@@ -17,17 +18,32 @@ use crate::source::{Ready, Script};
 pub struct Scripts<C> {
     connection: C,
     reloads: Arc<AtomicU64>,
+    patience: Duration,
 }
 
 impl<C> std::fmt::Debug for Scripts<C> {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_struct("Scripts").field("reloads", &self.reloads).finish_non_exhaustive()
+        out.debug_struct("Scripts")
+            .field("reloads", &self.reloads)
+            .finish_non_exhaustive()
     }
 }
 
 impl<C: ConnectionLike + Clone> Scripts<C> {
     pub fn new(connection: C) -> Self {
-        Self { connection, reloads: Arc::default() }
+        Self {
+            connection,
+            reloads: Arc::default(),
+            patience: Duration::ZERO,
+        }
+    }
+
+    /// Waits for so long while a slot is on its way to another node or the cluster is down for a moment, and sends the call
+    /// again: it certainly did not happen.
+    #[must_use]
+    pub fn waiting(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
     }
 
     /// How often a server did not have a script and got its text.
@@ -41,13 +57,36 @@ impl<C: ConnectionLike + Clone> Scripts<C> {
     }
 
     pub async fn run<S: Call>(&self, call: &S) -> Result<S::Reply, ScriptError> {
+        let start = Instant::now();
+        let mut pause = Duration::from_millis(5);
+        loop {
+            let reply = self.run_once(call).await;
+            match &reply {
+                Err(error) if error.is_on_the_move() && start.elapsed() + pause < self.patience => {
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(Duration::from_millis(200));
+                }
+                _ => return reply,
+            }
+        }
+    }
+
+    async fn run_once<S: Call>(&self, call: &S) -> Result<S::Reply, ScriptError> {
         let ready = S::script().ready()?;
         let name = S::script().name();
         let mut connection = self.connection.clone();
-        let mut reply = reply_of(connection.req_packed_command(&command("EVALSHA", &ready.sha, call)).await);
+        let mut reply = reply_of(
+            connection
+                .req_packed_command(&command("EVALSHA", &ready.sha, call))
+                .await,
+        );
         if is_noscript(&reply) {
             self.reloads.fetch_add(1, Ordering::Relaxed);
-            reply = reply_of(connection.req_packed_command(&command("EVAL", &ready.text, call)).await);
+            reply = reply_of(
+                connection
+                    .req_packed_command(&command("EVAL", &ready.text, call))
+                    .await,
+            );
         }
         read::<S>(name, reply)
     }
@@ -62,7 +101,9 @@ impl<C: ConnectionLike + Clone> Scripts<C> {
         let ready = S::script().ready()?;
         let name = S::script().name();
         let mut replies = self.send(name, "EVALSHA", &ready.sha, calls.iter()).await?;
-        let missing: Vec<usize> = (0..replies.len()).filter(|&at| is_noscript(&replies[at])).collect();
+        let missing: Vec<usize> = (0..replies.len())
+            .filter(|&at| is_noscript(&replies[at]))
+            .collect();
         if !missing.is_empty() {
             self.reloads.fetch_add(1, Ordering::Relaxed);
             let again = missing.iter().map(|&at| &calls[at]);
@@ -100,7 +141,10 @@ impl<C: ConnectionLike + Clone> Scripts<C> {
         }
         pipeline.ignore_errors();
         let mut connection = self.connection.clone();
-        pipeline.query_async(&mut connection).await.map_err(|error| ScriptError::from_redis(name, error))
+        pipeline
+            .query_async(&mut connection)
+            .await
+            .map_err(|error| ScriptError::from_redis(name, error))
     }
 
     /// Gives a server the text ahead of the first call.
@@ -164,7 +208,10 @@ fn is_noscript(reply: &RedisResult<Value>) -> bool {
 
 fn read<S: Call>(name: &'static str, reply: RedisResult<Value>) -> Result<S::Reply, ScriptError> {
     match reply {
-        Ok(value) => S::parse(&value).ok_or(ScriptError::Unexpected { script: name, reply: value }),
+        Ok(value) => S::parse(&value).ok_or(ScriptError::Unexpected {
+            script: name,
+            reply: value,
+        }),
         Err(error) => Err(ScriptError::from_redis(name, error)),
     }
 }

@@ -11,8 +11,8 @@ use crate::error::ScriptError;
 use crate::keys::{KeyError, companion};
 use crate::runner::Scripts;
 use crate::scripts::{
-    Part, PartReply, Restore, RestoreReply, SegmentDeduct, SegmentGather, SegmentInit, SegmentPart, SegmentReply,
-    SegmentRestore, SegmentRestoreReply, UnknownOrder,
+    Part, PartReply, Restore, RestoreReply, SegmentDeduct, SegmentGather, SegmentInit, SegmentPart,
+    SegmentReply, SegmentRestore, SegmentRestoreReply, UnknownOrder,
 };
 
 /// Where the segments lie.
@@ -83,11 +83,21 @@ impl<C: ConnectionLike + Clone> Segments<C> {
                 Spread::ManySlots => {
                     let key = format!("{stock}:{segment}");
                     // A tag or a brace in the name would put all of them into one slot, or their orders elsewhere.
-                    if stock.contains(['{', '}']) { Err(KeyError::NoTag { key }) } else { Ok(key) }
+                    if stock.contains(['{', '}']) {
+                        Err(KeyError::NoTag { key })
+                    } else {
+                        Ok(key)
+                    }
                 }
             })
             .collect::<Result<Vec<String>, KeyError>>()?;
-        Ok(Self { scripts, stock: stock.to_owned(), keys, spread, keep_ms })
+        Ok(Self {
+            scripts,
+            stock: stock.to_owned(),
+            keys,
+            spread,
+            keep_ms,
+        })
     }
 
     pub fn keys(&self) -> &[String] {
@@ -97,13 +107,22 @@ impl<C: ConnectionLike + Clone> Segments<C> {
     /// Spreads `total` over the segments that are not there yet. `false`: some were there already and stay as they are.
     pub async fn init(&self, total: u64) -> Result<bool, SegmentsError> {
         if self.spread == Spread::OneSlot {
-            return Ok(self.scripts.run(&SegmentInit { segments: &self.keys, total }).await?);
+            return Ok(self
+                .scripts
+                .run(&SegmentInit {
+                    segments: &self.keys,
+                    total,
+                })
+                .await?);
         }
         let count = self.keys.len() as u64;
         let mut all_new = true;
         for (index, key) in self.keys.iter().enumerate() {
             let share = total / count + u64::from((index as u64) < total % count);
-            let call = SegmentInit { segments: std::slice::from_ref(key), total: share };
+            let call = SegmentInit {
+                segments: std::slice::from_ref(key),
+                total: share,
+            };
             all_new &= self.scripts.run(&call).await?;
         }
         Ok(all_new)
@@ -120,12 +139,24 @@ impl<C: ConnectionLike + Clone> Segments<C> {
     }
 
     async fn deduct_at_once(&self, order: &str, quantity: u64) -> Result<Taken, SegmentsError> {
-        let key = companion(&self.stock, &format!("order:{order}"))?;
+        let key = companion(&self.stock, &format!("parts:{order}"))?;
         let (segments, keep_ms) = (self.keys.as_slice(), self.keep_ms);
-        let one = SegmentDeduct { order: &key, segments, quantity, caller: order, keep_ms };
+        let one = SegmentDeduct {
+            order: &key,
+            segments,
+            quantity,
+            caller: order,
+            keep_ms,
+        };
         let mut reply = self.scripts.run(&one).await?;
         if matches!(reply, SegmentReply::Gather { .. }) {
-            let several = SegmentGather { order: &key, segments, quantity, caller: order, keep_ms };
+            let several = SegmentGather {
+                order: &key,
+                segments,
+                quantity,
+                caller: order,
+                keep_ms,
+            };
             reply = self.scripts.run(&several).await?;
         }
         Ok(match reply {
@@ -158,8 +189,13 @@ impl<C: ConnectionLike + Clone> Segments<C> {
     ) -> Result<PartReply, SegmentsError> {
         let key = self.order_key(segment, order, gather)?;
         let least = if gather { 1 } else { quantity };
-        let call =
-            SegmentPart { segment: &self.keys[segment], order: &key, quantity, least, keep_ms: self.keep_ms };
+        let call = SegmentPart {
+            segment: &self.keys[segment],
+            order: &key,
+            quantity,
+            least,
+            keep_ms: self.keep_ms,
+        };
         Ok(self.scripts.run(&call).await?)
     }
 
@@ -170,9 +206,19 @@ impl<C: ConnectionLike + Clone> Segments<C> {
             match self.part(segment, order, false, quantity).await? {
                 PartReply::Taken { units: 0, .. } => {}
                 PartReply::Taken { units, replayed } => {
-                    return Ok(Taken::Done { parts: vec![Part { segment: number(segment), units }], replayed });
+                    return Ok(Taken::Done {
+                        parts: vec![Part {
+                            segment: number(segment),
+                            units,
+                        }],
+                        replayed,
+                    });
                 }
-                PartReply::NoSuchSegment => return Ok(Taken::NoSuchSegment { segment: number(segment) }),
+                PartReply::NoSuchSegment => {
+                    return Ok(Taken::NoSuchSegment {
+                        segment: number(segment),
+                    });
+                }
                 PartReply::OtherQuantity => return Ok(Taken::OtherQuantity),
                 PartReply::GivenBack => return Ok(Taken::GivenBack),
             }
@@ -184,16 +230,24 @@ impl<C: ConnectionLike + Clone> Segments<C> {
                 PartReply::Taken { units, replayed } => {
                     all_replayed &= replayed;
                     if units > 0 {
-                        parts.push(Part { segment: number(segment), units });
+                        parts.push(Part {
+                            segment: number(segment),
+                            units,
+                        });
                     }
                     missing = missing.saturating_sub(units);
                     if missing == 0 {
-                        return Ok(Taken::Done { parts, replayed: all_replayed });
+                        return Ok(Taken::Done {
+                            parts,
+                            replayed: all_replayed,
+                        });
                     }
                 }
                 PartReply::NoSuchSegment => {
                     self.give_back(order, true, &parts).await?;
-                    return Ok(Taken::NoSuchSegment { segment: number(segment) });
+                    return Ok(Taken::NoSuchSegment {
+                        segment: number(segment),
+                    });
                 }
                 PartReply::OtherQuantity => return Ok(Taken::OtherQuantity),
                 PartReply::GivenBack => {
@@ -211,7 +265,9 @@ impl<C: ConnectionLike + Clone> Segments<C> {
         let mut any = false;
         for part in parts {
             let segment = usize::try_from(part.segment.saturating_sub(1)).unwrap_or(usize::MAX);
-            let Some(stock) = self.keys.get(segment) else { continue };
+            let Some(stock) = self.keys.get(segment) else {
+                continue;
+            };
             let key = self.order_key(segment, order, gather)?;
             let restore = Restore {
                 stock,
@@ -220,7 +276,10 @@ impl<C: ConnectionLike + Clone> Segments<C> {
                 keep_ms: self.keep_ms,
                 unknown: UnknownOrder::Refuse,
             };
-            any |= matches!(self.scripts.run(&restore).await?, RestoreReply::Done { replayed: false, .. });
+            any |= matches!(
+                self.scripts.run(&restore).await?,
+                RestoreReply::Done { replayed: false, .. }
+            );
         }
         Ok(any)
     }
@@ -229,8 +288,12 @@ impl<C: ConnectionLike + Clone> Segments<C> {
     /// given back before.
     pub async fn restore(&self, order: &str) -> Result<bool, SegmentsError> {
         if self.spread == Spread::OneSlot {
-            let key = companion(&self.stock, &format!("order:{order}"))?;
-            let call = SegmentRestore { order: &key, segments: &self.keys, keep_ms: self.keep_ms };
+            let key = companion(&self.stock, &format!("parts:{order}"))?;
+            let call = SegmentRestore {
+                order: &key,
+                segments: &self.keys,
+                keep_ms: self.keep_ms,
+            };
             let reply = self.scripts.run(&call).await?;
             return Ok(matches!(reply, SegmentRestoreReply::Done { replayed: false, .. }));
         }
@@ -245,9 +308,14 @@ impl<C: ConnectionLike + Clone> Segments<C> {
                     .await
                     .map_err(|error| ScriptError::from_redis("segments", error))?;
                 let Some(found) = found else { continue };
-                let Some(units) = taken_in(&found) else { return Err(SegmentsError::Corrupt { key, found }) };
+                let Some(units) = taken_in(&found) else {
+                    return Err(SegmentsError::Corrupt { key, found });
+                };
                 if units > 0 {
-                    let part = Part { segment: segment as u64 + 1, units };
+                    let part = Part {
+                        segment: segment as u64 + 1,
+                        units,
+                    };
                     any |= self.give_back(order, gather, &[part]).await?;
                 }
             }

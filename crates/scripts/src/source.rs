@@ -43,7 +43,12 @@ pub enum SourceError {
 
 impl Script {
     pub(crate) const fn new(name: &'static str, file: &'static str, vectors: &'static str) -> Self {
-        Self { name, file, vectors, ready: OnceLock::new() }
+        Self {
+            name,
+            file,
+            vectors,
+            ready: OnceLock::new(),
+        }
     }
 
     pub fn name(&self) -> &'static str {
@@ -59,7 +64,10 @@ impl Script {
     pub fn ready(&self) -> Result<&Ready, SourceError> {
         let ready = self.ready.get_or_init(|| {
             let text = expand(self.name, self.file, &|name| {
-                INCLUDES.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+                INCLUDES
+                    .iter()
+                    .find(|(known, _)| *known == name)
+                    .map(|(_, text)| *text)
             })?;
             let sha = Sha1::from(&text).digest().to_string();
             let header = Header::parse(self.name, &text)?;
@@ -89,7 +97,14 @@ pub fn expand<'a>(
     find: &dyn Fn(&str) -> Option<&'a str>,
 ) -> Result<String, SourceError> {
     let mut out = String::with_capacity(text.len() * 2);
-    expand_into(file, text, find, &mut vec![file.to_owned()], &mut Vec::new(), &mut out)?;
+    expand_into(
+        file,
+        text,
+        find,
+        &mut vec![file.to_owned()],
+        &mut Vec::new(),
+        &mut out,
+    )?;
     Ok(out)
 }
 
@@ -151,7 +166,13 @@ mod tests {
         assert_eq!(check("-- @include nobody"), "x: there is no include named nobody");
         assert_eq!(check("-- @include loop"), "pool: includes itself by way of loop");
         assert_eq!(check("-- @include x"), "x: includes itself by way of x");
-        assert_eq!(check("-- @include a\n-- @include a"), "x: includes a a second time");
-        assert_eq!(check("-- @include a\n-- @include b"), "b: includes a a second time");
+        assert_eq!(
+            check("-- @include a\n-- @include a"),
+            "x: includes a a second time"
+        );
+        assert_eq!(
+            check("-- @include a\n-- @include b"),
+            "b: includes a a second time"
+        );
     }
 }

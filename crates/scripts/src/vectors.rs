@@ -83,7 +83,11 @@ pub enum VectorError {
     #[error("{0}")]
     Redis(#[from] redis::RedisError),
     #[error("{script}: {vector}: {message}")]
-    Differs { script: String, vector: String, message: String },
+    Differs {
+        script: String,
+        vector: String,
+        message: String,
+    },
 }
 
 impl VectorFile {
@@ -117,8 +121,14 @@ impl VectorFile {
 impl Vector {
     fn named_keys(&self) -> Vec<String> {
         let calls = self.calls.iter().filter_map(|call| call.keys.as_ref()).flatten();
-        let mut all: Vec<String> =
-            self.keys.iter().chain(calls).chain(self.before.keys()).chain(self.after.keys()).cloned().collect();
+        let mut all: Vec<String> = self
+            .keys
+            .iter()
+            .chain(calls)
+            .chain(self.before.keys())
+            .chain(self.after.keys())
+            .cloned()
+            .collect();
         all.sort();
         all.dedup();
         all
@@ -140,7 +150,12 @@ impl Vector {
         for (index, call) in self.calls.iter().enumerate() {
             let name = call.script.as_deref().unwrap_or(script);
             let found = named(name).ok_or_else(|| differs(format!("there is no script {name}")))?;
-            let bytes = |texts: &[String]| texts.iter().map(|text| text.clone().into_bytes()).collect::<Vec<_>>();
+            let bytes = |texts: &[String]| {
+                texts
+                    .iter()
+                    .map(|text| text.clone().into_bytes())
+                    .collect::<Vec<_>>()
+            };
             let keys = bytes(call.keys.as_ref().unwrap_or(&self.keys));
             let reply = scripts.run_raw(found, &keys, &bytes(&call.args)).await;
             if let Some(problem) = call.differs(&reply) {
@@ -153,13 +168,22 @@ impl Vector {
             let same = match (&found, &wanted) {
                 (Some(found), Some(wanted)) => {
                     let looked_at = wanted.expires.is_none() || found.expires == wanted.expires;
-                    looked_at && Typed { expires: None, ..found.clone() } == Typed { expires: None, ..wanted.clone() }
+                    looked_at
+                        && Typed {
+                            expires: None,
+                            ..found.clone()
+                        } == Typed {
+                            expires: None,
+                            ..wanted.clone()
+                        }
                 }
                 (None, None) => true,
                 _ => false,
             };
             if !same {
-                return Err(differs(format!("{key} holds {found:?} afterwards, not {wanted:?}")));
+                return Err(differs(format!(
+                    "{key} holds {found:?} afterwards, not {wanted:?}"
+                )));
             }
         }
         Ok(())
@@ -182,7 +206,9 @@ impl VectorCall {
                 };
                 (!code.starts_with(wanted.as_str())).then(|| format!("failed with {code:?}, not {wanted:?}"))
             }
-            (_, Some(_), Some(_)) | (_, None, None) => Some("names not exactly one of reply and error".to_owned()),
+            (_, Some(_), Some(_)) | (_, None, None) => {
+                Some("names not exactly one of reply and error".to_owned())
+            }
             (reply, ..) => Some(format!("answered {reply:?}")),
         }
     }
@@ -191,7 +217,10 @@ impl VectorCall {
 impl Stored {
     fn typed(&self) -> Typed {
         match self {
-            Self::Plain(text) => Typed { string: Some(text.clone()), ..Typed::default() },
+            Self::Plain(text) => Typed {
+                string: Some(text.clone()),
+                ..Typed::default()
+            },
             Self::Typed(typed) => typed.clone(),
         }
     }

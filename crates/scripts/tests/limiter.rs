@@ -1,5 +1,7 @@
 //! The limiter by the server's own clock, and policies that make no sense.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 mod common;
 
 use std::time::{Duration, Instant};
@@ -34,8 +36,21 @@ async fn sixty_four_at_once_get_exactly_the_limit_and_the_key_goes_by_itself() {
     let server = Server::start();
     let scripts = connect(&server.url()).await;
     for (name, policy) in [
-        ("interval", Policy::Interval { limit: 5, interval: Duration::from_secs(30) }),
-        ("bucket", Policy::Bucket { capacity: 5, refill: 1, period: Duration::from_secs(30) }),
+        (
+            "interval",
+            Policy::Interval {
+                limit: 5,
+                interval: Duration::from_secs(30),
+            },
+        ),
+        (
+            "bucket",
+            Policy::Bucket {
+                capacity: 5,
+                refill: 1,
+                period: Duration::from_secs(30),
+            },
+        ),
     ] {
         let limiter = RateLimiter::new(scripts.clone(), name, policy).unwrap();
         let mut calls = Vec::new();
@@ -47,7 +62,10 @@ async fn sixty_four_at_once_get_exactly_the_limit_and_the_key_goes_by_itself() {
         for call in calls {
             match call.await.unwrap() {
                 LimitReply::Allowed { .. } => allowed += 1,
-                LimitReply::Refused { remaining, retry_after_ms } => {
+                LimitReply::Refused {
+                    remaining,
+                    retry_after_ms,
+                } => {
                     assert_eq!(remaining, 0);
                     assert!(retry_after_ms.is_some_and(|ms| (1..=30_000).contains(&ms)));
                 }
@@ -56,7 +74,10 @@ async fn sixty_four_at_once_get_exactly_the_limit_and_the_key_goes_by_itself() {
         assert_eq!(allowed, 5, "{name}");
         let ends: i64 = server.run(&["PTTL", &format!("{name}:u-1")]);
         let fill = if name == "bucket" { 150_000 } else { 30_000 };
-        assert!(ends > fill - 10_000 && ends <= fill + 1000, "{name} ends in {ends} ms");
+        assert!(
+            ends > fill - 10_000 && ends <= fill + 1000,
+            "{name} ends in {ends} ms"
+        );
     }
 }
 
@@ -65,14 +86,34 @@ async fn a_refused_caller_who_waits_as_told_is_let_in() {
     let server = Server::start();
     let scripts = connect(&server.url()).await;
     for (name, policy) in [
-        ("interval", Policy::Interval { limit: 1, interval: Duration::from_millis(300) }),
-        ("bucket", Policy::Bucket { capacity: 1, refill: 1, period: Duration::from_millis(300) }),
+        (
+            "interval",
+            Policy::Interval {
+                limit: 1,
+                interval: Duration::from_millis(300),
+            },
+        ),
+        (
+            "bucket",
+            Policy::Bucket {
+                capacity: 1,
+                refill: 1,
+                period: Duration::from_millis(300),
+            },
+        ),
     ] {
         let limiter = RateLimiter::new(scripts.clone(), name, policy).unwrap();
         assert!(limiter.check("u").await.unwrap().is_allowed());
         let start = Instant::now();
-        let LimitReply::Refused { retry_after_ms: Some(wait), .. } = limiter.check("u").await.unwrap() else {
-            assert!(start.elapsed() > Duration::from_millis(250), "refused unless the machine stood still");
+        let LimitReply::Refused {
+            retry_after_ms: Some(wait),
+            ..
+        } = limiter.check("u").await.unwrap()
+        else {
+            assert!(
+                start.elapsed() > Duration::from_millis(250),
+                "refused unless the machine stood still"
+            );
             continue;
         };
         tokio::time::sleep(Duration::from_millis(wait)).await;
@@ -84,30 +125,68 @@ async fn a_refused_caller_who_waits_as_told_is_let_in() {
 async fn nonsense_is_refused_at_the_start_and_strange_subjects_stay_apart() {
     let server = Server::start();
     let scripts = connect(&server.url()).await;
-    let bucket = |capacity, refill, ms| Policy::Bucket { capacity, refill, period: Duration::from_millis(ms) };
+    let bucket = |capacity, refill, ms| Policy::Bucket {
+        capacity,
+        refill,
+        period: Duration::from_millis(ms),
+    };
     for policy in [
         bucket(0, 1, 1000),
         bucket(5, 1, 0),
         bucket(1_000_000_001, 1, 1),
         bucket(1_000_000, 1, 86_400_000),
-        Policy::Interval { limit: 0, interval: Duration::from_secs(1) },
-        Policy::Interval { limit: 1, interval: Duration::ZERO },
+        Policy::Interval {
+            limit: 0,
+            interval: Duration::from_secs(1),
+        },
+        Policy::Interval {
+            limit: 1,
+            interval: Duration::ZERO,
+        },
     ] {
         let refused = RateLimiter::new(scripts.clone(), "limit", policy).unwrap_err();
         assert!(matches!(refused, LimiterError::Policy(_)), "{policy:?}");
     }
     let limiter = RateLimiter::new(scripts.clone(), "limit", bucket(5, 0, 1000)).unwrap();
-    for subject in ["Jane Doe", "Jane  Doe", "tab\t", "tab\n", "nul\0", "😀", "{a}", "a:b"] {
-        assert_eq!(limiter.check(subject).await.unwrap(), LimitReply::Allowed { remaining: 4 }, "{subject:?}");
+    for subject in [
+        "Jane Doe",
+        "Jane  Doe",
+        "tab\t",
+        "tab\n",
+        "nul\0",
+        "😀",
+        "{a}",
+        "a:b",
+    ] {
+        assert_eq!(
+            limiter.check(subject).await.unwrap(),
+            LimitReply::Allowed { remaining: 4 },
+            "{subject:?}"
+        );
     }
-    assert!(matches!(limiter.check("").await.unwrap_err(), LimiterError::Subject(0)));
+    assert!(matches!(
+        limiter.check("").await.unwrap_err(),
+        LimiterError::Subject(0)
+    ));
     let long = "x".repeat(10_000);
-    assert!(matches!(limiter.check(&long).await.unwrap_err(), LimiterError::Subject(10_000)));
-    assert!(matches!(limiter.check_cost("u", 6).await.unwrap_err(), LimiterError::Cost { cost: 6, most: 5 }));
+    assert!(matches!(
+        limiter.check(&long).await.unwrap_err(),
+        LimiterError::Subject(10_000)
+    ));
+    assert!(matches!(
+        limiter.check_cost("u", 6).await.unwrap_err(),
+        LimiterError::Cost { cost: 6, most: 5 }
+    ));
     // Without refill: five, then never.
     for remaining in (0..5).rev() {
-        assert_eq!(limiter.check("u").await.unwrap(), LimitReply::Allowed { remaining });
+        assert_eq!(
+            limiter.check("u").await.unwrap(),
+            LimitReply::Allowed { remaining }
+        );
     }
-    let never = LimitReply::Refused { remaining: 0, retry_after_ms: None };
+    let never = LimitReply::Refused {
+        remaining: 0,
+        retry_after_ms: None,
+    };
     assert_eq!(limiter.check("u").await.unwrap(), never);
 }

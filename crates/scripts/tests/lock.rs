@@ -1,5 +1,7 @@
 //! Locks when owners, nodes and networks fail.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 mod common;
 
 use std::time::{Duration, Instant};
@@ -25,7 +27,11 @@ async fn locks(url: &str, options: LockOptions) -> Locks<MultiplexedConnection> 
 }
 
 async fn taken(locks: &Locks<MultiplexedConnection>) -> Lock {
-    locks.lock_within("lock:a", Duration::from_secs(30)).await.unwrap().expect("the lock in time")
+    locks
+        .lock_within("lock:a", Duration::from_secs(30))
+        .await
+        .unwrap()
+        .expect("the lock in time")
 }
 
 #[tokio::test]
@@ -58,7 +64,10 @@ async fn an_owner_stopped_for_longer_than_its_time_learns_that_it_lost() {
     // Its link is cut off: it cannot renew, and nobody tells it.
     proxy.hold();
     let other = taken(&second).await;
-    assert!(other.fence() > stopped.fence(), "the second holder has the larger number");
+    assert!(
+        other.fence() > stopped.fence(),
+        "the second holder has the larger number"
+    );
     stopped.lost().await;
     assert!(!stopped.is_held());
     // What is written to takes no smaller number than the largest that it has seen.
@@ -69,11 +78,18 @@ async fn an_owner_stopped_for_longer_than_its_time_learns_that_it_lost() {
         taken
     };
     assert!(write(other.fence()));
-    assert!(!write(stopped.fence()), "the first holder's late write is refused");
+    assert!(
+        !write(stopped.fence()),
+        "the first holder's late write is refused"
+    );
     proxy.release();
     assert_eq!(stopped.release().await.unwrap(), Release::NotHeld);
     assert!(other.is_held());
-    assert_eq!(server.run::<i64>(&["EXISTS", "lock:a"]), 1, "the second holder's lock is untouched");
+    assert_eq!(
+        server.run::<i64>(&["EXISTS", "lock:a"]),
+        1,
+        "the second holder's lock is untouched"
+    );
 }
 
 #[tokio::test]
@@ -97,10 +113,19 @@ async fn waiting_callers_all_get_their_turn_and_never_two_at_once() {
             for _ in 0..5 {
                 let lock = taken(&locks).await;
                 // Read, think, write: an update is lost when two do it at once.
-                let value: i64 =
-                    redis::cmd("GET").arg("value").query_async::<Option<i64>>(&mut connection).await.unwrap().unwrap_or(0);
+                let value: i64 = redis::cmd("GET")
+                    .arg("value")
+                    .query_async::<Option<i64>>(&mut connection)
+                    .await
+                    .unwrap()
+                    .unwrap_or(0);
                 tokio::time::sleep(Duration::from_millis(2)).await;
-                redis::cmd("SET").arg("value").arg(value + 1).query_async::<()>(&mut connection).await.unwrap();
+                redis::cmd("SET")
+                    .arg("value")
+                    .arg(value + 1)
+                    .query_async::<()>(&mut connection)
+                    .await
+                    .unwrap();
                 assert_eq!(lock.release().await.unwrap(), Release::Released);
             }
         }));
@@ -116,7 +141,12 @@ async fn waiting_callers_all_get_their_turn_and_never_two_at_once() {
 async fn releasing_and_extending_what_ran_out_fail_at_once_and_leave_the_next_owner_alone() {
     let server = Server::start();
     let scripts = connect(&server.url()).await;
-    let lock = |owner, ttl_ms| LockCall { lock: "lock:a", fence: "{lock:a}:fence", owner, ttl_ms };
+    let lock = |owner, ttl_ms| LockCall {
+        lock: "lock:a",
+        fence: "{lock:a}:fence",
+        owner,
+        ttl_ms,
+    };
     scripts.run(&lock("a", 50)).await.unwrap();
     let fence = until_async(async || match scripts.run(&lock("b", 10_000)).await.unwrap() {
         LockReply::Held { fence, .. } => Some(fence),
@@ -125,11 +155,31 @@ async fn releasing_and_extending_what_ran_out_fail_at_once_and_leave_the_next_ow
     .await;
     assert_eq!(fence, 2);
     let start = Instant::now();
-    assert!(!scripts.run(&Extend { lock: "lock:a", owner: "a", ttl_ms: 99_000 }).await.unwrap());
-    assert!(!scripts.run(&Unlock { lock: "lock:a", owner: "a" }).await.unwrap());
+    assert!(
+        !scripts
+            .run(&Extend {
+                lock: "lock:a",
+                owner: "a",
+                ttl_ms: 99_000
+            })
+            .await
+            .unwrap()
+    );
+    assert!(
+        !scripts
+            .run(&Unlock {
+                lock: "lock:a",
+                owner: "a"
+            })
+            .await
+            .unwrap()
+    );
     assert!(start.elapsed() < Duration::from_secs(5));
     let remains: i64 = server.run(&["PTTL", "lock:a"]);
-    assert!((1..=10_000).contains(&remains), "b keeps its own time, not {remains}");
+    assert!(
+        (1..=10_000).contains(&remains),
+        "b keeps its own time, not {remains}"
+    );
 }
 
 #[tokio::test]
@@ -141,7 +191,11 @@ async fn an_acquisition_whose_answer_was_lost_is_found_again() {
     let warm = locks.try_lock("lock:warm").await.unwrap().unwrap();
     assert_eq!(warm.release().await.unwrap(), Release::Released);
     proxy.cut_at_next_answer();
-    let lock = locks.lock_within("lock:a", Duration::from_secs(20)).await.unwrap().unwrap();
+    let lock = locks
+        .lock_within("lock:a", Duration::from_secs(20))
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(lock.fence(), 1, "the same holding, not a wait for its end");
 }
 
@@ -161,7 +215,10 @@ async fn nodes(ttl_ms: u64) -> Nodes {
         node_patience: Duration::from_millis(ttl_ms / 4),
         drift: 0.01,
     };
-    Nodes { servers, quorum: QuorumLock::new(scripts, options) }
+    Nodes {
+        servers,
+        quorum: QuorumLock::new(scripts, options),
+    }
 }
 
 #[tokio::test]
@@ -170,7 +227,10 @@ async fn two_of_five_nodes_dead_works_and_three_refuse() {
     nodes.servers[0].kill();
     nodes.servers[1].kill();
     let mut guard = nodes.quorum.try_lock("lock:a").await.unwrap().unwrap();
-    assert!(guard.is_held() && guard.remains() < Duration::from_millis(8000), "drift and time spent are taken off");
+    assert!(
+        guard.is_held() && guard.remains() < Duration::from_secs(8),
+        "drift and time spent are taken off"
+    );
     let no = nodes.quorum.try_lock("lock:a").await.unwrap().unwrap_err();
     assert_eq!((no.given, no.refused, no.needed), (0, 3, 3));
     guard.extend().await.unwrap().unwrap();
@@ -180,7 +240,9 @@ async fn two_of_five_nodes_dead_works_and_three_refuse() {
     assert_eq!(no.needed, 3);
     assert!(no.given <= 2);
     for server in &nodes.servers[3..] {
-        until("the refused try to be cleared away", || (server.run::<i64>(&["EXISTS", "lock:a"]) == 0).then_some(()));
+        until("the refused try to be cleared away", || {
+            (server.run::<i64>(&["EXISTS", "lock:a"]) == 0).then_some(())
+        });
     }
 }
 
@@ -194,10 +256,17 @@ async fn extending_takes_the_lock_again_on_a_node_that_came_back_empty() {
     // Two nodes have it, one came back without it.
     let start = Instant::now();
     while guard.extend().await.unwrap().is_err() {
-        assert!(start.elapsed() < Duration::from_secs(7), "the connection to the restarted node comes back");
+        assert!(
+            start.elapsed() < Duration::from_secs(7),
+            "the connection to the restarted node comes back"
+        );
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    assert_eq!(nodes.servers[0].run::<i64>(&["EXISTS", "lock:a"]), 1, "taken again there");
+    assert_eq!(
+        nodes.servers[0].run::<i64>(&["EXISTS", "lock:a"]),
+        1,
+        "taken again there"
+    );
 }
 
 /// The limit that the module's page states: with three of five nodes an empty node, or one whose clock jumped, is enough

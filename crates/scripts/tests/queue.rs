@@ -1,5 +1,7 @@
 //! The delay queue when workers and servers die.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 mod common;
 
 use std::collections::BTreeMap;
@@ -20,7 +22,10 @@ struct Expiry {
 }
 
 fn expiry(order: &str) -> Expiry {
-    Expiry { order: order.to_owned(), units: 2 }
+    Expiry {
+        order: order.to_owned(),
+        units: 2,
+    }
 }
 
 fn options(visibility_ms: u64) -> QueueOptions {
@@ -34,7 +39,12 @@ fn options(visibility_ms: u64) -> QueueOptions {
 }
 
 async fn queue(server: &Server, visibility_ms: u64) -> DelayQueue<Expiry, MultiplexedConnection> {
-    DelayQueue::new(connect(&server.url()).await, "queue:expiry", options(visibility_ms)).unwrap()
+    DelayQueue::new(
+        connect(&server.url()).await,
+        "queue:expiry",
+        options(visibility_ms),
+    )
+    .unwrap()
 }
 
 fn now_ms(server: &Server) -> u64 {
@@ -50,7 +60,10 @@ async fn an_item_of_a_killed_worker_is_handed_out_again_and_the_dead_worker_cann
     assert!(!queue.add("o-1", 0, &expiry("other")).await.unwrap(), "one item");
     let first = queue.claim().await.unwrap().jobs.remove(0);
     assert_eq!((first.attempt, &first.payload), (1, &expiry("o-1")));
-    assert!(queue.claim().await.unwrap().jobs.is_empty(), "in the first worker's hands");
+    assert!(
+        queue.claim().await.unwrap().jobs.is_empty(),
+        "in the first worker's hands"
+    );
     let second = loop {
         if let Some(job) = queue.claim().await.unwrap().jobs.pop() {
             break job;
@@ -72,13 +85,26 @@ async fn an_item_tried_too_often_or_unreadable_goes_to_the_dead_letters() {
         let job = queue.claim().await.unwrap().jobs.remove(0);
         assert_eq!(job.attempt, attempt);
         let said = queue.retry(&job, Duration::ZERO).await.unwrap();
-        assert_eq!(said, if attempt == 3 { RetryReply::GivenUp } else { RetryReply::Waits });
+        assert_eq!(
+            said,
+            if attempt == 3 {
+                RetryReply::GivenUp
+            } else {
+                RetryReply::Waits
+            }
+        );
     }
     server.run::<()>(&["HSET", "{queue:expiry}:items", "strange", "not json"]);
     server.run::<()>(&["ZADD", "{queue:expiry}:due", "1", "strange"]);
     let claimed = queue.claim().await.unwrap();
     assert_eq!((claimed.jobs.len(), claimed.dead), (0, 1));
-    let mut dead: Vec<Vec<u8>> = queue.dead_letters().await.unwrap().into_iter().map(|one| one.0).collect();
+    let mut dead: Vec<Vec<u8>> = queue
+        .dead_letters()
+        .await
+        .unwrap()
+        .into_iter()
+        .map(|one| one.0)
+        .collect();
     dead.sort();
     assert_eq!(dead, [b"o-1".to_vec(), b"strange".to_vec()]);
 }
@@ -94,9 +120,16 @@ async fn due_times_of_hours_are_safe_and_the_lag_is_known() {
         tokio::time::sleep(Duration::from_millis(30)).await;
     }
     assert_eq!(queue.lag().await.unwrap(), Duration::ZERO);
-    queue.add("overdue", now - 5000, &expiry("overdue")).await.unwrap();
+    queue
+        .add("overdue", now - 5000, &expiry("overdue"))
+        .await
+        .unwrap();
     assert!(queue.lag().await.unwrap() >= Duration::from_secs(5));
-    assert_eq!(queue.claim().await.unwrap().jobs[0].payload.order, "overdue", "not held up by the later one");
+    assert_eq!(
+        queue.claim().await.unwrap().jobs[0].payload.order,
+        "overdue",
+        "not held up by the later one"
+    );
 }
 
 #[tokio::test]
@@ -124,7 +157,11 @@ async fn a_restart_with_a_log_loses_nothing_and_what_fell_due_meanwhile_comes_at
 #[tokio::test]
 async fn workers_share_the_work_and_wait_out_a_blocked_and_a_restarted_server() {
     let mut server = Server::with(
-        Options { append_only: true, ..Options::default() }.set("busy-reply-threshold", "50"),
+        Options {
+            append_only: true,
+            ..Options::default()
+        }
+        .set("busy-reply-threshold", "50"),
     );
     let seen: Arc<Mutex<BTreeMap<String, u64>>> = Arc::default();
     let (stop, stopped) = tokio::sync::watch::channel(false);
@@ -149,22 +186,35 @@ async fn workers_share_the_work_and_wait_out_a_blocked_and_a_restarted_server() 
         let queue = queue(server, 1000).await;
         for order in from..to {
             let id = format!("o-{order}");
-            queue.add(&id, now_ms(server) + order % 7, &expiry(&id)).await.unwrap();
+            queue
+                .add(&id, now_ms(server) + order % 7, &expiry(&id))
+                .await
+                .unwrap();
         }
     };
     add(&server, 0, 100).await;
     // A script blocks the server for longer than it takes to say BUSY.
     let mut admin = server.admin().unwrap();
     let long = "local e = redis.call('TIME')[1] + 2 while tonumber(redis.call('TIME')[1]) < e do end";
-    tokio::task::spawn_blocking(move || redis::cmd("EVAL").arg(long).arg(0).query::<()>(&mut admin).unwrap())
-        .await
-        .unwrap();
+    tokio::task::spawn_blocking(move || {
+        redis::cmd("EVAL")
+            .arg(long)
+            .arg(0)
+            .query::<()>(&mut admin)
+            .unwrap();
+    })
+    .await
+    .unwrap();
     add(&server, 100, 200).await;
     server.restart();
     add(&server, 200, 300).await;
     let start = std::time::Instant::now();
     while seen.lock().unwrap().len() < 300 {
-        assert!(start.elapsed() < Duration::from_secs(40), "only {} came", seen.lock().unwrap().len());
+        assert!(
+            start.elapsed() < Duration::from_secs(40),
+            "only {} came",
+            seen.lock().unwrap().len()
+        );
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     stop.send_replace(true);

@@ -1,5 +1,7 @@
 //! Redis in a bad state: every error is typed and says whether anything happened, and no caller notices what can be mended.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 mod common;
 
 use std::sync::Arc;
@@ -7,18 +9,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use common::{connect, reconnecting, with_patience};
+use stockade_scripts::scripts::{Confirm, Release};
 use stockade_scripts::scripts::{
     ConfirmReply, Deduct, DeductOnce, HoldKeys, Left, OnceReply, ReleaseReply, Reserve, ReserveReply,
 };
-use stockade_scripts::scripts::{Confirm, Release};
 use stockade_scripts::{Happened, ScriptError, ServerState};
 use stockade_testkit::proxy::Proxy;
 use stockade_testkit::redis::{Options, Server, until};
 
-const DEDUCT: Deduct<'_> = Deduct { stock: "stock:1", quantity: 1 };
+const DEDUCT: Deduct<'_> = Deduct {
+    stock: "stock:1",
+    quantity: 1,
+};
 
 fn assert_state(error: &ScriptError, wanted: ServerState) {
-    assert!(matches!(error, ScriptError::Server { state, .. } if *state == wanted), "{error:?}");
+    assert!(
+        matches!(error, ScriptError::Server { state, .. } if *state == wanted),
+        "{error:?}"
+    );
     assert_eq!(error.happened(), Happened::Nothing);
 }
 
@@ -63,7 +71,11 @@ async fn script_flush_under_load_reaches_no_caller() {
     }
     over.store(true, Ordering::Relaxed);
     flusher.join().unwrap();
-    assert_eq!(server.run::<u64>(&["GET", "stock:1"]), 1_000_000 - done, "each call once");
+    assert_eq!(
+        server.run::<u64>(&["GET", "stock:1"]),
+        1_000_000 - done,
+        "each call once"
+    );
     assert!(scripts.reloads() >= 10, "{} reloads", scripts.reloads());
 }
 
@@ -73,14 +85,29 @@ async fn a_pipeline_gives_each_call_its_own_answer_in_order() {
     server.run::<()>(&["SET", "stock:1", "3"]);
     server.run::<()>(&["SET", "stock:2", "ten"]);
     let scripts = connect(&server.url()).await;
-    let bad = Deduct { stock: "stock:2", quantity: 1 };
-    let zero = Deduct { stock: "stock:1", quantity: 0 };
-    let mut replies = scripts.pipeline(&[DEDUCT, bad, DEDUCT, zero, DEDUCT, DEDUCT]).await.unwrap().into_iter();
+    let bad = Deduct {
+        stock: "stock:2",
+        quantity: 1,
+    };
+    let zero = Deduct {
+        stock: "stock:1",
+        quantity: 0,
+    };
+    let mut replies = scripts
+        .pipeline(&[DEDUCT, bad, DEDUCT, zero, DEDUCT, DEDUCT])
+        .await
+        .unwrap()
+        .into_iter();
     assert_eq!(replies.next().unwrap().unwrap(), Left::Units(2));
-    let ScriptError::Corrupt { key, .. } = replies.next().unwrap().unwrap_err() else { panic!() };
+    let ScriptError::Corrupt { key, .. } = replies.next().unwrap().unwrap_err() else {
+        panic!()
+    };
     assert_eq!(key, "stock:2");
     assert_eq!(replies.next().unwrap().unwrap(), Left::Units(1));
-    assert!(matches!(replies.next().unwrap().unwrap_err(), ScriptError::BadArgument { .. }));
+    assert!(matches!(
+        replies.next().unwrap().unwrap_err(),
+        ScriptError::BadArgument { .. }
+    ));
     assert_eq!(replies.next().unwrap().unwrap(), Left::Units(0));
     assert_eq!(replies.next().unwrap().unwrap(), Left::Short);
     assert_eq!(scripts.reloads(), 1);
@@ -96,9 +123,15 @@ async fn a_replica_refuses_and_serves_after_its_promotion() {
     let error = scripts.run(&DEDUCT).await.unwrap_err();
     assert_state(&error, ServerState::ReadOnly);
     assert!(error.is_passing());
-    until("the stock to arrive", || replica.run::<Option<i64>>(&["GET", "stock:1"]));
+    until("the stock to arrive", || {
+        replica.run::<Option<i64>>(&["GET", "stock:1"])
+    });
     replica.run::<()>(&["REPLICAOF", "NO", "ONE"]);
-    assert_eq!(scripts.run(&DEDUCT).await.unwrap(), Left::Units(4), "the same connection, the same call");
+    assert_eq!(
+        scripts.run(&DEDUCT).await.unwrap(),
+        Left::Units(4),
+        "the same connection, the same call"
+    );
     // The old primary becomes a replica under its callers.
     let old = connect(&primary.url()).await;
     primary.run::<()>(&["REPLICAOF", "127.0.0.1", &replica.port().to_string()]);
@@ -116,7 +149,10 @@ async fn a_server_that_is_loading_says_so_and_is_not_empty() {
         (info.contains("aof_rewrite_in_progress:0") && info.contains("aof_rewrite_scheduled:0")).then_some(())
     });
     // Each loaded key takes a little longer, so that there is a while to look at.
-    server.restart_slowly(&[("key-load-delay", "200"), ("loading-process-events-interval-bytes", "1024")]);
+    server.restart_slowly(&[
+        ("key-load-delay", "200"),
+        ("loading-process-events-interval-bytes", "1024"),
+    ]);
     let scripts = connect(&server.url()).await;
     let error = scripts.run(&DEDUCT).await.unwrap_err();
     assert_state(&error, ServerState::Loading);
@@ -139,15 +175,47 @@ async fn out_of_memory_refuses_whole_scripts_while_those_that_free_go_on() {
         now_ms: None,
     };
     for order in ["o-1", "o-2"] {
-        assert!(matches!(scripts.run(&hold(order)).await.unwrap(), ReserveReply::Held { .. }));
+        assert!(matches!(
+            scripts.run(&hold(order)).await.unwrap(),
+            ReserveReply::Held { .. }
+        ));
     }
     server.run::<()>(&["CONFIG", "SET", "maxmemory", "1mb"]);
-    assert_state(&scripts.run(&hold("o-3")).await.unwrap_err(), ServerState::OutOfMemory);
+    assert_state(
+        &scripts.run(&hold("o-3")).await.unwrap_err(),
+        ServerState::OutOfMemory,
+    );
     assert_state(&scripts.run(&DEDUCT).await.unwrap_err(), ServerState::OutOfMemory);
-    let sold = scripts.run(&Confirm { keys: &keys, order: "o-1", now_ms: None }).await.unwrap();
-    assert_eq!(sold, ConfirmReply::Sold { quantity: 2, replayed: false });
-    let freed = scripts.run(&Release { keys: &keys, order: "o-2", now_ms: None }).await.unwrap();
-    assert_eq!(freed, ReleaseReply::Released { quantity: 2, replayed: false });
+    let sold = scripts
+        .run(&Confirm {
+            keys: &keys,
+            order: "o-1",
+            now_ms: None,
+        })
+        .await
+        .unwrap();
+    assert_eq!(
+        sold,
+        ConfirmReply::Sold {
+            quantity: 2,
+            replayed: false
+        }
+    );
+    let freed = scripts
+        .run(&Release {
+            keys: &keys,
+            order: "o-2",
+            now_ms: None,
+        })
+        .await
+        .unwrap();
+    assert_eq!(
+        freed,
+        ReleaseReply::Released {
+            quantity: 2,
+            replayed: false
+        }
+    );
     assert_eq!(server.run::<i64>(&["GET", "stock:1"]), 98);
     assert_eq!(server.run::<i64>(&["GET", "{stock:1}:reserved"]), 0);
 }
@@ -160,7 +228,10 @@ async fn a_busy_server_is_an_error_only_while_it_is_busy() {
     scripts.run(&DEDUCT).await.unwrap();
     let mut admin = server.admin().unwrap();
     let blocker = std::thread::spawn(move || {
-        let endless = redis::cmd("EVAL").arg("while true do end").arg(0).query::<()>(&mut admin);
+        let endless = redis::cmd("EVAL")
+            .arg("while true do end")
+            .arg(0)
+            .query::<()>(&mut admin);
         assert!(endless.unwrap_err().to_string().contains("killed"));
     });
     let error = loop {
@@ -184,15 +255,30 @@ async fn a_lost_answer_is_an_unknown_outcome_that_an_order_id_settles() {
     server.run::<()>(&["SET", "stock:1", "5"]);
     let proxy = Proxy::to(server.port());
     let scripts = reconnecting(&proxy.url(), Duration::from_secs(20)).await;
-    let once = DeductOnce { stock: "stock:1", order: "{stock:1}:order:o-1", quantity: 2, keep_ms: 60_000 };
-    let other = DeductOnce { order: "{stock:1}:order:o-0", quantity: 1, ..once };
+    let once = DeductOnce {
+        stock: "stock:1",
+        order: "{stock:1}:order:o-1",
+        quantity: 2,
+        keep_ms: 60_000,
+    };
+    let other = DeductOnce {
+        order: "{stock:1}:order:o-0",
+        quantity: 1,
+        ..once
+    };
     scripts.run(&other).await.unwrap();
     proxy.cut_at_next_answer();
     let error = scripts.run(&once).await.unwrap_err();
     assert_eq!(error.happened(), Happened::Unknown, "{error:?}");
     assert_eq!(server.run::<i64>(&["GET", "stock:1"]), 2, "it was carried out");
     let reply = until_ok(|| scripts.run(&once)).await;
-    assert_eq!(reply, OnceReply::Done { left: 2, replayed: true });
+    assert_eq!(
+        reply,
+        OnceReply::Done {
+            left: 2,
+            replayed: true
+        }
+    );
     assert_eq!(server.run::<i64>(&["GET", "stock:1"]), 2, "and not a second time");
 }
 
@@ -209,7 +295,11 @@ async fn a_server_that_cannot_be_reached_means_that_nothing_happened() {
     }
     assert_state(&last.unwrap(), ServerState::Unreachable);
     server.restart();
-    assert_eq!(until_ok(|| scripts.run(&DEDUCT)).await, Left::NoSuchKey, "empty, and without the script");
+    assert_eq!(
+        until_ok(|| scripts.run(&DEDUCT)).await,
+        Left::NoSuchKey,
+        "empty, and without the script"
+    );
 }
 
 #[tokio::test]
@@ -220,12 +310,24 @@ async fn an_answer_that_comes_after_its_time_out_is_never_read_by_the_next_comma
     }
     let proxy = Proxy::to(server.port());
     let scripts = with_patience(&proxy.url(), Duration::from_millis(60)).await;
-    scripts.run(&Deduct { stock: "stock:49", quantity: 1 }).await.unwrap();
+    scripts
+        .run(&Deduct {
+            stock: "stock:49",
+            quantity: 1,
+        })
+        .await
+        .unwrap();
     let mut late = 0;
     for stock in 0..49_u64 {
         // Every third answer comes after its caller has given up.
         proxy.slow_answers(Duration::from_millis(if stock % 3 == 0 { 90 } else { 0 }));
-        match scripts.run(&Deduct { stock: &format!("stock:{stock}"), quantity: 1 }).await {
+        match scripts
+            .run(&Deduct {
+                stock: &format!("stock:{stock}"),
+                quantity: 1,
+            })
+            .await
+        {
             Ok(left) => assert_eq!(left, Left::Units(999 + stock), "another stock's answer"),
             Err(error) => {
                 assert_eq!(error.happened(), Happened::Unknown, "{error:?}");

@@ -1,6 +1,8 @@
 //! Every script does what its header says: headers, typed calls and vectors are held together, and every vector is run on
 //! a real server (Valkey too: `STOCKADE_TEST_REDIS` names the program).
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use std::collections::BTreeSet;
 
 use stockade_scripts::Scripts;
@@ -28,7 +30,11 @@ async fn every_vector_holds_on_a_real_server() {
 fn headers_and_typed_calls_name_the_same_keys_and_arguments() {
     for entry in all() {
         let name = entry.script.name();
-        let header = &entry.script.ready().unwrap_or_else(|error| panic!("{error}")).header;
+        let header = &entry
+            .script
+            .ready()
+            .unwrap_or_else(|error| panic!("{error}"))
+            .header;
         let names = |list: &[Parameter]| list.iter().map(|one| one.name.clone()).collect::<Vec<_>>();
         assert_eq!(names(&header.keys), entry.keys, "{name}: keys");
         assert_eq!(names(&header.args), entry.args, "{name}: arguments");
@@ -46,7 +52,12 @@ fn every_key_and_argument_is_read_once_and_none_that_the_header_lacks() {
     for entry in all() {
         let name = entry.script.name();
         let ready = entry.script.ready().unwrap();
-        let body: String = ready.text.lines().filter(|line| !line.starts_with("--")).collect::<Vec<_>>().join("\n");
+        let body: String = ready
+            .text
+            .lines()
+            .filter(|line| !line.starts_with("--"))
+            .collect::<Vec<_>>()
+            .join("\n");
         for (word, list) in [("KEYS", &ready.header.keys), ("ARGV", &ready.header.args)] {
             let whole = body.matches(word).count() - body.matches(&format!("{word}[")).count();
             if list.iter().any(|one| one.many) {
@@ -57,7 +68,11 @@ fn every_key_and_argument_is_read_once_and_none_that_the_header_lacks() {
                     let uses = body.matches(&format!("{word}[{}]", one.first)).count();
                     assert_eq!(uses, 1, "{name}: {word}[{}] is bound once", one.first);
                 }
-                assert_eq!(body.matches(&format!("{word}[")).count(), list.len(), "{name}: only declared {word}");
+                assert_eq!(
+                    body.matches(&format!("{word}[")).count(),
+                    list.len(),
+                    "{name}: only declared {word}"
+                );
             }
         }
     }
@@ -67,18 +82,26 @@ fn every_key_and_argument_is_read_once_and_none_that_the_header_lacks() {
 fn fits(form: &str, reply: &serde_json::Value) -> bool {
     let place = |form: &str, value: &serde_json::Value| match form {
         "n" => value.as_i64().is_some_and(|number| number >= 0),
-        other => other.parse::<i64>().map_or(true, |code| value.as_i64() == Some(code)),
+        other => other
+            .parse::<i64>()
+            .map_or(true, |code| value.as_i64() == Some(code)),
     };
     let Some(inside) = form.strip_prefix('{').and_then(|form| form.strip_suffix('}')) else {
         return place(form, reply);
     };
-    let Some(values) = reply.as_array() else { return false };
+    let Some(values) = reply.as_array() else {
+        return false;
+    };
     let places: Vec<&str> = inside.split(", ").collect();
     let open = places.last().is_some_and(|last| last.ends_with("..."));
     let fixed = if open { places.len() - 1 } else { places.len() };
     values.len() >= fixed
         && (open || values.len() == fixed)
-        && places.iter().take(fixed).zip(values).all(|(form, value)| place(form, value))
+        && places
+            .iter()
+            .take(fixed)
+            .zip(values)
+            .all(|(form, value)| place(form, value))
 }
 
 fn form_of<'a>(header: &'a Header, reply: &serde_json::Value) -> Option<&'a str> {
@@ -115,18 +138,36 @@ fn the_vectors_show_every_reply_and_error_of_every_header_and_no_other() {
                 let form = form_of(header, reply)
                     .unwrap_or_else(|| panic!("{name}: {}: {reply} is in no RETURNS line", vector.name));
                 forms.insert(form.to_owned());
-                assert!((entry.understands)(&as_reply(reply)), "{name}: the typed call does not read {reply}");
+                assert!(
+                    (entry.understands)(&as_reply(reply)),
+                    "{name}: the typed call does not read {reply}"
+                );
                 let keys = call.keys.as_ref().unwrap_or(&vector.keys).len();
                 if call.reply != Some((-1).into()) {
-                    assert!(header.fits(keys, call.args.len()), "{name}: {}: keys or arguments", vector.name);
+                    assert!(
+                        header.fits(keys, call.args.len()),
+                        "{name}: {}: keys or arguments",
+                        vector.name
+                    );
                 }
             }
         }
         let promised: BTreeSet<String> = header.returns.iter().map(|one| one.form.clone()).collect();
         assert_eq!(forms, promised, "{name}: replies shown and promised");
-        assert_eq!(errors, header.errors.iter().cloned().collect(), "{name}: errors shown and promised");
-        for strange in [redis::Value::Int(-99), redis::Value::Nil, redis::Value::Array(vec![])] {
-            assert!(!(entry.understands)(&strange), "{name}: takes {strange:?} for an answer");
+        assert_eq!(
+            errors,
+            header.errors.iter().cloned().collect(),
+            "{name}: errors shown and promised"
+        );
+        for strange in [
+            redis::Value::Int(-99),
+            redis::Value::Nil,
+            redis::Value::Array(vec![]),
+        ] {
+            assert!(
+                !(entry.understands)(&strange),
+                "{name}: takes {strange:?} for an answer"
+            );
         }
     }
 }

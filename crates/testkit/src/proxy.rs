@@ -67,7 +67,13 @@ impl Proxy {
 
     /// Closes every connection; new ones go through.
     pub fn cut(&self) {
-        for stream in self.state.open.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+        for stream in self
+            .state
+            .open
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .drain(..)
+        {
             // A socket that is closed already is what is wanted.
             drop(stream.shutdown(Shutdown::Both));
         }
@@ -107,11 +113,24 @@ fn accept(listener: &TcpListener, port: u16, state: &Arc<State>) {
         if state.refusing.load(Ordering::SeqCst) {
             continue;
         }
-        let Ok(server) = TcpStream::connect((Ipv4Addr::LOCALHOST, port)) else { continue };
-        let copies = (client.try_clone(), server.try_clone(), client.try_clone(), server.try_clone());
-        let (Ok(client_in), Ok(server_in), Ok(client_kept), Ok(server_kept)) = copies else { continue };
+        let Ok(server) = TcpStream::connect((Ipv4Addr::LOCALHOST, port)) else {
+            continue;
+        };
+        let copies = (
+            client.try_clone(),
+            server.try_clone(),
+            client.try_clone(),
+            server.try_clone(),
+        );
+        let (Ok(client_in), Ok(server_in), Ok(client_kept), Ok(server_kept)) = copies else {
+            continue;
+        };
         drop((client.set_nodelay(true), server.set_nodelay(true)));
-        state.open.lock().unwrap_or_else(PoisonError::into_inner).extend([client_kept, server_kept]);
+        state
+            .open
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .extend([client_kept, server_kept]);
         let (up, down) = (Arc::clone(state), Arc::clone(state));
         std::thread::spawn(move || pass(client_in, server, &up, false));
         std::thread::spawn(move || pass(server_in, client, &down, true));

@@ -1,5 +1,7 @@
 //! The private servers and the proxy do what tests rely on.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use stockade_testkit::proxy::Proxy;
 use stockade_testkit::redis::{Cluster, Server, until};
 
@@ -20,7 +22,9 @@ fn a_replica_follows_and_can_be_promoted() {
     let primary = Server::start();
     let replica = primary.replica();
     primary.run::<()>(&["SET", "a", "1"]);
-    until("the write to arrive", || replica.run::<Option<String>>(&["GET", "a"]));
+    until("the write to arrive", || {
+        replica.run::<Option<String>>(&["GET", "a"])
+    });
     replica.run::<()>(&["REPLICAOF", "NO", "ONE"]);
     replica.run::<()>(&["SET", "a", "2"]);
 }
@@ -39,17 +43,33 @@ fn the_proxy_passes_holds_and_cuts() {
     let proxy = Proxy::to(server.port());
     let client = redis::Client::open(proxy.url()).unwrap();
     let mut connection = client.get_connection().unwrap();
-    redis::cmd("SET").arg("a").arg(1).query::<()>(&mut connection).unwrap();
+    redis::cmd("SET")
+        .arg("a")
+        .arg(1)
+        .query::<()>(&mut connection)
+        .unwrap();
 
     proxy.hold();
-    connection.set_read_timeout(Some(std::time::Duration::from_millis(100))).unwrap();
-    redis::cmd("GET").arg("a").query::<i64>(&mut connection).unwrap_err();
+    connection
+        .set_read_timeout(Some(std::time::Duration::from_millis(100)))
+        .unwrap();
+    redis::cmd("GET")
+        .arg("a")
+        .query::<i64>(&mut connection)
+        .unwrap_err();
     proxy.release();
 
     let mut connection = client.get_connection().unwrap();
     proxy.cut_at_next_answer();
-    redis::cmd("INCR").arg("a").query::<i64>(&mut connection).unwrap_err();
-    assert_eq!(server.run::<i64>(&["GET", "a"]), 2, "carried out, though the caller does not know");
+    redis::cmd("INCR")
+        .arg("a")
+        .query::<i64>(&mut connection)
+        .unwrap_err();
+    assert_eq!(
+        server.run::<i64>(&["GET", "a"]),
+        2,
+        "carried out, though the caller does not know"
+    );
 
     proxy.refuse(true);
     assert!(client.get_connection().is_err());
@@ -60,7 +80,9 @@ fn a_paused_server_answers_after_it_is_resumed() {
     let server = Server::start();
     let mut admin = server.admin().unwrap();
     server.pause();
-    admin.set_read_timeout(Some(std::time::Duration::from_millis(100))).unwrap();
+    admin
+        .set_read_timeout(Some(std::time::Duration::from_millis(100)))
+        .unwrap();
     redis::cmd("PING").query::<String>(&mut admin).unwrap_err();
     server.resume();
     assert_eq!(server.run::<String>(&["PING"]), "PONG");

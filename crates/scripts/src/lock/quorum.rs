@@ -30,7 +30,11 @@ pub struct QuorumOptions {
 
 impl Default for QuorumOptions {
     fn default() -> Self {
-        Self { ttl: Duration::from_secs(30), node_patience: Duration::from_millis(500), drift: 0.01 }
+        Self {
+            ttl: Duration::from_secs(30),
+            node_patience: Duration::from_millis(500),
+            drift: 0.01,
+        }
     }
 }
 
@@ -64,7 +68,10 @@ pub struct QuorumGuard<C: ConnectionLike + Clone + Send + Sync + 'static> {
 
 impl<C: ConnectionLike + Clone + Send + Sync + 'static> QuorumLock<C> {
     pub fn new(nodes: Vec<Scripts<C>>, options: QuorumOptions) -> Self {
-        Self { nodes: Arc::new(nodes), options }
+        Self {
+            nodes: Arc::new(nodes),
+            options,
+        }
     }
 
     pub fn needed(&self) -> usize {
@@ -77,7 +84,13 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> QuorumLock<C> {
         Ok(match self.ask_all(name, &owner).await? {
             Ok(until) => {
                 let (lock, name) = (self.clone(), name.to_owned());
-                Ok(QuorumGuard { lock, name, owner, until, released: false })
+                Ok(QuorumGuard {
+                    lock,
+                    name,
+                    owner,
+                    until,
+                    released: false,
+                })
             }
             Err(no) => {
                 self.let_go(name, &owner).await;
@@ -116,7 +129,12 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> QuorumLock<C> {
             let (node, name, fence) = (node.clone(), name.to_owned(), fence.clone());
             let (owner, patience) = (owner.to_owned(), self.options.node_patience);
             asked.spawn(async move {
-                let call = LockCall { lock: &name, fence: &fence, owner: &owner, ttl_ms: millis(ttl) };
+                let call = LockCall {
+                    lock: &name,
+                    fence: &fence,
+                    owner: &owner,
+                    ttl_ms: millis(ttl),
+                };
                 timeout(patience, node.run(&call)).await
             });
         }
@@ -135,7 +153,12 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> QuorumLock<C> {
         Ok(if given >= needed && Instant::now() < until {
             Ok(until)
         } else {
-            Err(NoQuorum { nodes: self.nodes.len(), needed, given, refused })
+            Err(NoQuorum {
+                nodes: self.nodes.len(),
+                needed,
+                given,
+                refused,
+            })
         })
     }
 
@@ -146,7 +169,14 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> QuorumLock<C> {
             let (node, name, owner) = (node.clone(), name.to_owned(), owner.to_owned());
             let patience = self.options.node_patience;
             asked.spawn(async move {
-                timeout(patience, node.run(&Unlock { lock: &name, owner: &owner })).await
+                timeout(
+                    patience,
+                    node.run(&Unlock {
+                        lock: &name,
+                        owner: &owner,
+                    }),
+                )
+                .await
             });
         }
         let mut had = 0;
@@ -171,7 +201,12 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> QuorumGuard<C> {
     pub async fn extend(&mut self) -> Result<Result<(), NoQuorum>, KeyError> {
         if !self.is_held() {
             let (nodes, needed) = (self.lock.nodes.len(), self.lock.needed());
-            return Ok(Err(NoQuorum { nodes, needed, given: 0, refused: 0 }));
+            return Ok(Err(NoQuorum {
+                nodes,
+                needed,
+                given: 0,
+                refused: 0,
+            }));
         }
         match self.lock.ask_all(&self.name, &self.owner).await? {
             Ok(until) => {

@@ -99,7 +99,12 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> Locks<C> {
         loop {
             let sent = Instant::now();
             let ttl_ms = millis(self.options.ttl);
-            let call = LockCall { lock: name, fence: &fence, owner: &owner, ttl_ms };
+            let call = LockCall {
+                lock: name,
+                fence: &fence,
+                owner: &owner,
+                ttl_ms,
+            };
             let mut wait = jittered(pause);
             let problem = match self.scripts.run(&call).await {
                 Ok(LockReply::Held { fence, .. }) => {
@@ -119,13 +124,20 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> Locks<C> {
                 }
             };
             let left = patience.saturating_sub(start.elapsed());
-            let hopeless =
-                problem.as_ref().is_some_and(|one| one.happened() == Happened::Nothing && !one.is_passing());
+            let hopeless = problem
+                .as_ref()
+                .is_some_and(|one| one.happened() == Happened::Nothing && !one.is_passing());
             if left.is_zero() || hopeless {
                 if unsure {
                     let (scripts, lock) = (self.scripts.clone(), name.to_owned());
                     // It may be ours without our knowing; otherwise it ends by itself.
-                    tokio::spawn(async move { drop(scripts.run(&Unlock { lock: &lock, owner: &owner }).await) });
+                    tokio::spawn(async move {
+                        let call = Unlock {
+                            lock: &lock,
+                            owner: &owner,
+                        };
+                        drop(scripts.run(&call).await);
+                    });
                 }
                 return problem.map_or(Ok(None), |error| Err(error.into()));
             }
@@ -147,7 +159,14 @@ impl<C: ConnectionLike + Clone + Send + Sync + 'static> Locks<C> {
             lost: lost_sender,
         };
         tokio::spawn(watchdog.run(stopped));
-        Lock { inner: Arc::new(Inner { fence, until, lost, stop }) }
+        Lock {
+            inner: Arc::new(Inner {
+                fence,
+                until,
+                lost,
+                stop,
+            }),
+        }
     }
 }
 
@@ -184,7 +203,9 @@ impl Lock {
 
     /// Lets the lock go, if this is the last handle.
     pub async fn release(self) -> Result<Release, ScriptError> {
-        let Some(inner) = Arc::into_inner(self.inner) else { return Ok(Release::StillUsed) };
+        let Some(inner) = Arc::into_inner(self.inner) else {
+            return Ok(Release::StillUsed);
+        };
         let (answer, answered) = oneshot::channel();
         if inner.stop.send(answer).is_err() {
             return Ok(Release::NotHeld);
@@ -223,9 +244,15 @@ impl<C: ConnectionLike + Clone> Watchdog<C> {
                 self.lost.send_replace(true);
                 return;
             }
-            let Some(every) = self.options.renew_every else { continue };
+            let Some(every) = self.options.renew_every else {
+                continue;
+            };
             let ttl = self.options.ttl;
-            let call = Extend { lock: &self.name, owner: &self.owner, ttl_ms: millis(ttl) };
+            let call = Extend {
+                lock: &self.name,
+                owner: &self.owner,
+                ttl_ms: millis(ttl),
+            };
             match timeout(end - now, self.scripts.run(&call)).await {
                 Ok(Ok(true)) => {
                     // Counted from before it was sent: the server's time cannot end earlier.
@@ -244,11 +271,17 @@ impl<C: ConnectionLike + Clone> Watchdog<C> {
 
     async fn release(self, answer: Option<Answer>) {
         self.lost.send_replace(true);
-        let call = Unlock { lock: &self.name, owner: &self.owner };
+        let call = Unlock {
+            lock: &self.name,
+            owner: &self.owner,
+        };
         let mut result = self.scripts.run(&call).await;
         // An answer that was lost is asked for once more; "not held" then means that the first try did it, or that its
         // time is over.
-        if result.as_ref().is_err_and(|error| error.happened() == Happened::Unknown || error.is_passing()) {
+        if result
+            .as_ref()
+            .is_err_and(|error| error.happened() == Happened::Unknown || error.is_passing())
+        {
             sleep(Duration::from_millis(20)).await;
             result = self.scripts.run(&call).await;
         }

@@ -123,13 +123,19 @@ pub enum SoldReply {
 fn sold_reply(reply: &Value) -> Option<SoldReply> {
     let Value::Array(parts) = reply else { return None };
     match parts.as_slice() {
-        [Value::Int(1), message, Value::Int(left), Value::Int(sold)] => {
-            Some(SoldReply::Done { message: text(message)?, left: count(*left)?, sold: count(*sold)? })
-        }
-        [Value::Int(0), message, Value::Int(left), Value::Int(sold)] => {
-            Some(SoldReply::Short { message: text(message)?, left: *left, sold: *sold })
-        }
-        [Value::Int(-1), message] => Some(SoldReply::NoSuchKey { message: text(message)? }),
+        [Value::Int(1), message, Value::Int(left), Value::Int(sold)] => Some(SoldReply::Done {
+            message: text(message)?,
+            left: count(*left)?,
+            sold: count(*sold)?,
+        }),
+        [Value::Int(0), message, Value::Int(left), Value::Int(sold)] => Some(SoldReply::Short {
+            message: text(message)?,
+            left: *left,
+            sold: *sold,
+        }),
+        [Value::Int(-1), message] => Some(SoldReply::NoSuchKey {
+            message: text(message)?,
+        }),
         _ => None,
     }
 }
@@ -168,10 +174,14 @@ pub enum ManyReply {
 fn many_reply(reply: &Value) -> Option<ManyReply> {
     match numbers(reply)?.as_slice() {
         [1, left @ ..] => Some(ManyReply::Done(left.to_vec())),
-        &[-1, position, asked, available] => {
-            Some(ManyReply::Short { position: count(position)?, asked: count(asked)?, available })
-        }
-        &[-2, position] => Some(ManyReply::NoSuchKey { position: count(position)? }),
+        &[-1, position, asked, available] => Some(ManyReply::Short {
+            position: count(position)?,
+            asked: count(asked)?,
+            available,
+        }),
+        &[-2, position] => Some(ManyReply::NoSuchKey {
+            position: count(position)?,
+        }),
         _ => None,
     }
 }

@@ -84,7 +84,9 @@ pub struct Claim {
 
 fn claim_reply(reply: &Value) -> Option<ClaimReply> {
     let Value::Array(parts) = reply else { return None };
-    let [Value::Int(next), Value::Int(dead), claims @ ..] = parts.as_slice() else { return None };
+    let [Value::Int(next), Value::Int(dead), claims @ ..] = parts.as_slice() else {
+        return None;
+    };
     let triples = claims.chunks_exact(3);
     if !triples.remainder().is_empty() {
         return None;
@@ -99,7 +101,11 @@ fn claim_reply(reply: &Value) -> Option<ClaimReply> {
         })
         .collect::<Option<Vec<Claim>>>()?;
     let next_ms = if *next == -1 { None } else { Some(count(*next)?) };
-    Some(ClaimReply { next_ms, dead: count(*dead)?, claims })
+    Some(ClaimReply {
+        next_ms,
+        dead: count(*dead)?,
+        claims,
+    })
 }
 
 call! {

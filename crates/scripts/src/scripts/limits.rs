@@ -28,11 +28,17 @@ impl LimitReply {
 
 fn limit_reply(reply: &Value) -> Option<LimitReply> {
     match *numbers(reply)?.as_slice() {
-        [1, remaining, 0] => Some(LimitReply::Allowed { remaining: count(remaining)? }),
-        [0, remaining, -1] => Some(LimitReply::Refused { remaining: count(remaining)?, retry_after_ms: None }),
-        [0, remaining, retry] => {
-            Some(LimitReply::Refused { remaining: count(remaining)?, retry_after_ms: Some(count(retry)?) })
-        }
+        [1, remaining, 0] => Some(LimitReply::Allowed {
+            remaining: count(remaining)?,
+        }),
+        [0, remaining, -1] => Some(LimitReply::Refused {
+            remaining: count(remaining)?,
+            retry_after_ms: None,
+        }),
+        [0, remaining, retry] => Some(LimitReply::Refused {
+            remaining: count(remaining)?,
+            retry_after_ms: Some(count(retry)?),
+        }),
         _ => None,
     }
 }

@@ -125,5 +125,8 @@ pub fn all() -> Vec<Entry> {
 
 /// The script of that name.
 pub fn named(name: &str) -> Option<&'static Script> {
-    all().into_iter().map(|entry| entry.script).find(|script| script.name() == name)
+    all()
+        .into_iter()
+        .map(|entry| entry.script)
+        .find(|script| script.name() == name)
 }

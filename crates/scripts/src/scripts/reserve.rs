@@ -137,7 +137,10 @@ pub struct Release<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReleaseReply {
     /// `replayed`: it was released before, or had run out.
-    Released { quantity: u64, replayed: bool },
+    Released {
+        quantity: u64,
+        replayed: bool,
+    },
     UnknownOrder,
     Sold,
 }

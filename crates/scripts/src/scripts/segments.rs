@@ -54,12 +54,15 @@ pub enum SegmentReply {
 
 fn segment_reply(reply: &Value) -> Option<SegmentReply> {
     match numbers(reply)?.as_slice() {
-        [1, replayed, parts @ ..] => {
-            Some(SegmentReply::Done { parts: parts_of(parts)?, replayed: flag(*replayed)? })
-        }
+        [1, replayed, parts @ ..] => Some(SegmentReply::Done {
+            parts: parts_of(parts)?,
+            replayed: flag(*replayed)?,
+        }),
         &[0, sum] => Some(SegmentReply::Gather { sum: count(sum)? }),
         &[-1, sum] => Some(SegmentReply::Short { sum: count(sum)? }),
-        &[-2, segment] => Some(SegmentReply::NoSuchSegment { segment: count(segment)? }),
+        &[-2, segment] => Some(SegmentReply::NoSuchSegment {
+            segment: count(segment)?,
+        }),
         [-4, 0] => Some(SegmentReply::OtherQuantity),
         [-6, 0] => Some(SegmentReply::GivenBack),
         _ => None,
@@ -71,11 +74,20 @@ fn parts_of(numbers: &[i64]) -> Option<Vec<Part>> {
     if !pairs.remainder().is_empty() {
         return None;
     }
-    pairs.map(|pair| Some(Part { segment: count(pair[0])?, units: count(pair[1])? })).collect()
+    pairs
+        .map(|pair| {
+            Some(Part {
+                segment: count(pair[0])?,
+                units: count(pair[1])?,
+            })
+        })
+        .collect()
 }
 
 fn order_first<'a>(order: &'a str, segments: &'a [String]) -> Vec<&'a str> {
-    std::iter::once(order).chain(segments.iter().map(String::as_str)).collect()
+    std::iter::once(order)
+        .chain(segments.iter().map(String::as_str))
+        .collect()
 }
 
 /// Takes units from one segment: the caller's own, or the next one that has enough.

@@ -1,10 +1,12 @@
 //! Connections that tests use: patient, since the machine may be busy.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 #![allow(dead_code, reason = "each test program uses some of it")]
 
 use std::time::Duration;
 
 use redis::AsyncConnectionConfig;
-use redis::aio::{ConnectionManager, ConnectionManagerConfig, MultiplexedConnection};
+use redis::aio::{ConnectionManager, MultiplexedConnection};
 use stockade_scripts::Scripts;
 
 pub(crate) async fn connect(url: &str) -> Scripts<MultiplexedConnection> {
@@ -16,16 +18,15 @@ pub(crate) async fn with_patience(url: &str, patience: Duration) -> Scripts<Mult
         .set_response_timeout(Some(patience))
         .set_connection_timeout(Some(Duration::from_secs(20)));
     let client = redis::Client::open(url).unwrap();
-    Scripts::new(client.get_multiplexed_async_connection_with_config(&config).await.unwrap())
+    Scripts::new(
+        client
+            .get_multiplexed_async_connection_with_config(&config)
+            .await
+            .unwrap(),
+    )
 }
 
 /// A connection that comes back by itself after it was lost.
 pub(crate) async fn reconnecting(url: &str, patience: Duration) -> Scripts<ConnectionManager> {
-    let config = ConnectionManagerConfig::new()
-        .set_response_timeout(Some(patience))
-        .set_connection_timeout(Some(Duration::from_secs(5)))
-        .set_number_of_retries(3)
-        .set_min_delay(Duration::from_millis(10));
-    let client = redis::Client::open(url).unwrap();
-    Scripts::new(client.get_connection_manager_with_config(config).await.unwrap())
+    stockade_scripts::connect::single(url, patience).await.unwrap()
 }

@@ -14,7 +14,12 @@ const SLOTS: usize = 16_384;
 impl Cluster {
     pub fn start() -> Self {
         let nodes: Vec<Server> = (0..PRIMARIES * 2)
-            .map(|_| Server::with(Options { cluster: true, ..Options::default() }))
+            .map(|_| {
+                Server::with(Options {
+                    cluster: true,
+                    ..Options::default()
+                })
+            })
             .collect();
         let first = &nodes[0];
         for (index, node) in nodes.iter().enumerate() {
@@ -78,7 +83,9 @@ impl Cluster {
     pub fn owner_of(&self, key: &str) -> usize {
         until("a node to own the key's slot", || {
             self.nodes.iter().position(|node| {
-                let Some(mut admin) = node.admin() else { return false };
+                let Some(mut admin) = node.admin() else {
+                    return false;
+                };
                 let role = ::redis::cmd("ROLE").query::<::redis::Value>(&mut admin);
                 let primary = matches!(&role, Ok(::redis::Value::Array(parts))
                     if matches!(parts.first(), Some(::redis::Value::BulkString(word)) if word == b"master"));

@@ -31,5 +31,8 @@ pub fn until<T>(what: &str, mut probe: impl FnMut() -> Option<T>) -> T {
 /// server there is its own, and tries another one if not.
 pub fn free_port() -> u16 {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("the loopback gives a port");
-    listener.local_addr().expect("a bound socket has an address").port()
+    listener
+        .local_addr()
+        .expect("a bound socket has an address")
+        .port()
 }

@@ -49,15 +49,24 @@ impl Server {
 
     /// A standalone server with an append-only file.
     pub fn append_only() -> Self {
-        Self::with(Options { append_only: true, ..Options::default() })
+        Self::with(Options {
+            append_only: true,
+            ..Options::default()
+        })
     }
 
     /// A replica of this server, in step with it.
     #[must_use]
     pub fn replica(&self) -> Self {
-        let replica = Self::with(Options { replica_of: Some(self.port), ..Options::default() });
+        let replica = Self::with(Options {
+            replica_of: Some(self.port),
+            ..Options::default()
+        });
         until("the replica's first synchronisation", || {
-            let info: String = ::redis::cmd("INFO").arg("replication").query(&mut replica.admin()?).ok()?;
+            let info: String = ::redis::cmd("INFO")
+                .arg("replication")
+                .query(&mut replica.admin()?)
+                .ok()?;
             info.contains("master_link_status:up").then_some(())
         });
         replica
@@ -66,7 +75,13 @@ impl Server {
     #[must_use]
     pub fn with(options: Options) -> Self {
         let folder = tempfile::tempdir().expect("a folder for the server");
-        let mut server = Self { options, folder, port: 0, bus_port: 0, child: None };
+        let mut server = Self {
+            options,
+            folder,
+            port: 0,
+            bus_port: 0,
+            child: None,
+        };
         // A port can be lost to another process between finding it and using it: then another one is tried.
         for _ in 0..20 {
             server.port = free_port();
@@ -103,9 +118,30 @@ impl Server {
         let mut command = Command::new(&program);
         let on_off = |on| if on { "yes" } else { "no" };
         command
-            .args(["--port", &self.port.to_string(), "--bind", "127.0.0.1", "--save", "", "--daemonize", "no"])
-            .args(["--logfile", "server.log", "--repl-diskless-sync-delay", "0", "--maxmemory-policy", "noeviction"])
-            .args(["--appendonly", on_off(self.options.append_only), "--appendfsync", "always"])
+            .args([
+                "--port",
+                &self.port.to_string(),
+                "--bind",
+                "127.0.0.1",
+                "--save",
+                "",
+                "--daemonize",
+                "no",
+            ])
+            .args([
+                "--logfile",
+                "server.log",
+                "--repl-diskless-sync-delay",
+                "0",
+                "--maxmemory-policy",
+                "noeviction",
+            ])
+            .args([
+                "--appendonly",
+                on_off(self.options.append_only),
+                "--appendfsync",
+                "always",
+            ])
             .args(["--enable-debug-command", "yes"])
             .arg("--dir")
             .arg(self.folder.path());
@@ -120,7 +156,10 @@ impl Server {
             command.arg(format!("--{name}")).arg(value);
         }
         command.current_dir(self.folder.path());
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         command.spawn().unwrap_or_else(|error| {
             panic!(
                 "{} does not start ({error}); `make setup` installs redis-server, STOCKADE_TEST_REDIS names another",
@@ -165,12 +204,17 @@ impl Server {
             command.arg(word);
         }
         let mut connection = self.admin().expect("the server is up");
-        command.query(&mut connection).unwrap_or_else(|error| panic!("{words:?}: {error}"))
+        command
+            .query(&mut connection)
+            .unwrap_or_else(|error| panic!("{words:?}: {error}"))
     }
 
     fn signal(&self, signal: Signal) {
         let child = self.child.as_ref().expect("the server runs");
-        let id = i32::try_from(child.id()).ok().and_then(Pid::from_raw).expect("a process id");
+        let id = i32::try_from(child.id())
+            .ok()
+            .and_then(Pid::from_raw)
+            .expect("a process id");
         kill_process(id, signal).expect("the server takes the signal");
     }
 
@@ -206,14 +250,20 @@ impl Server {
             // The port is taken for the moment (an outgoing connection of somebody may have got it).
             std::thread::sleep(Duration::from_millis(100));
         }
-        panic!("the server does not come back on port {}; its log: {}", self.port, self.log());
+        panic!(
+            "the server does not come back on port {}; its log: {}",
+            self.port,
+            self.log()
+        );
     }
 
     /// Starts it again with further settings and returns as soon as it answers at all, which may be "still loading".
     pub fn restart_slowly(&mut self, settings: &[(&str, &str)]) {
         self.kill();
         for (name, value) in settings {
-            self.options.settings.push(((*name).to_owned(), (*value).to_owned()));
+            self.options
+                .settings
+                .push(((*name).to_owned(), (*value).to_owned()));
         }
         self.child = Some(self.spawn());
         until("the server to answer at all", || self.admin().map(drop));
@@ -221,16 +271,23 @@ impl Server {
 
     /// Whether it answers and has loaded its data.
     pub fn is_ready(&self) -> bool {
-        self.admin().is_some_and(|mut admin| ::redis::cmd("PING").query::<String>(&mut admin).is_ok())
+        self.admin()
+            .is_some_and(|mut admin| ::redis::cmd("PING").query::<String>(&mut admin).is_ok())
     }
 
     /// Starts it again without what it had stored.
     pub fn restart_empty(&mut self) {
         self.kill();
-        for entry in std::fs::read_dir(self.folder.path()).expect("the server's folder").flatten() {
+        for entry in std::fs::read_dir(self.folder.path())
+            .expect("the server's folder")
+            .flatten()
+        {
             let path = entry.path();
-            let removed =
-                if path.is_dir() { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
+            let removed = if path.is_dir() {
+                std::fs::remove_dir_all(&path)
+            } else {
+                std::fs::remove_file(&path)
+            };
             removed.expect("the server's file can be removed");
         }
         self.start_again();
