@@ -120,10 +120,7 @@ async fn a_lock_loop_inside_a_script_calls_a_command_that_does_not_exist_and_str
         &["other", "600000", "3"],
     )
     .unwrap_err();
-    assert!(
-        error.to_string().to_lowercase().contains("unknown"),
-        "{error}"
-    );
+    assert!(error.to_string().to_lowercase().contains("unknown"), "{error}");
     let remains: i64 = server.run(&["PTTL", "lock:1"]);
     assert!(remains > 500_000, "the holder's lock now lasts {remains} ms");
 

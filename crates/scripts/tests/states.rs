@@ -348,3 +348,17 @@ async fn until_ok<T, F: Future<Output = Result<T, ScriptError>>>(mut send: impl 
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
+
+#[tokio::test]
+async fn a_user_who_may_not_write_is_not_told_that_the_stock_is_short() {
+    let server = Server::start();
+    server.run::<()>(&["SET", "stock:1", "5"]);
+    server.run::<()>(&[
+        "ACL", "SETUSER", "reader", "on", ">secret", "~*", "+@all", "-decrby",
+    ]);
+    let scripts = connect(&format!("redis://reader:secret@127.0.0.1:{}/", server.port())).await;
+    let error = scripts.run(&DEDUCT).await.unwrap_err();
+    // Valkey says NOPERM, Redis ERR.
+    assert!(!matches!(error, ScriptError::Unexpected { .. }), "{error:?}");
+    assert_eq!(server.run::<i64>(&["GET", "stock:1"]), 5);
+}

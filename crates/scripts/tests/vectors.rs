@@ -171,3 +171,52 @@ fn the_vectors_show_every_reply_and_error_of_every_header_and_no_other() {
         }
     }
 }
+
+/// The page's contracts are the headers; `STOCKADE_WRITE_DOCS=1` writes them into the page.
+#[test]
+fn the_page_has_every_header_as_it_is() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/scripts.md");
+    let page = std::fs::read_to_string(&path).unwrap();
+    let (before, rest) = page.split_once("## Contracts\n").unwrap();
+    let (_, after) = rest.split_once("## Sizes\n").unwrap();
+    let mut contracts =
+        "\nThe headers of the files. `n` is any number of 0 or more, `?` marks what may be left out.\n"
+            .to_owned();
+    for entry in all() {
+        let ready = entry.script.ready().unwrap();
+        let name = entry.script.name();
+        contracts.push_str(&format!("\n### {name}\n\n{}", capital(&ready.header.summary)));
+        contracts.push_str(".\n\n```text\n");
+        let header = ready
+            .text
+            .lines()
+            .skip(2)
+            .take_while(|line| line.starts_with("-- "));
+        // What an include says about itself is not part of the contract.
+        for line in header {
+            contracts.push_str(line.trim_start_matches("-- "));
+            contracts.push('\n');
+            if line.starts_with("-- ERRORS") {
+                break;
+            }
+        }
+        contracts.push_str("```\n");
+    }
+    let wanted = format!("{before}## Contracts\n{contracts}\n## Sizes\n{after}");
+    if std::env::var_os("STOCKADE_WRITE_DOCS").is_some() {
+        std::fs::write(&path, wanted).unwrap();
+    } else {
+        assert!(
+            page == wanted,
+            "docs/scripts.md is behind the headers; STOCKADE_WRITE_DOCS=1 writes them"
+        );
+    }
+}
+
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters
+        .next()
+        .map(|first| first.to_uppercase().chain(letters).collect())
+        .unwrap_or_default()
+}

@@ -39,12 +39,20 @@ struct Way {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(measure(args))
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?
+        .block_on(measure(args))
 }
 
 async fn measure(args: &Args) -> Result<(), Failure> {
     let server = Server::start();
-    let way = |name, round_trips, compared| Way { name, round_trips, compared, rates: Vec::new() };
+    let way = |name, round_trips, compared| Way {
+        name,
+        round_trips,
+        compared,
+        rates: Vec::new(),
+    };
     let mut ways = [
         way("bare script", 1, true),
         way("deduct", 1, true),
@@ -94,14 +102,23 @@ async fn one(at: usize, args: &Args, scripts: &Connected) -> Result<f64, Failure
                     let mut command = redis::cmd("EVALSHA");
                     command.arg(&*bare).arg(1).arg("stock:1").arg(1);
                     let reply = scripts.connection().req_packed_command(&command).await?;
-                    if matches!(reply, redis::Value::Int(left) if left >= 0) { Ok(()) } else { Err("refused".into()) }
+                    if matches!(reply, redis::Value::Int(left) if left >= 0) {
+                        Ok(())
+                    } else {
+                        Err("refused".into())
+                    }
                 }
             })
             .await
         }
         1 => {
             drive(args, scripts, |scripts, _| async move {
-                scripts.run(&Deduct { stock: "stock:1", quantity: 1 }).await?;
+                scripts
+                    .run(&Deduct {
+                        stock: "stock:1",
+                        quantity: 1,
+                    })
+                    .await?;
                 Ok(())
             })
             .await
@@ -109,7 +126,12 @@ async fn one(at: usize, args: &Args, scripts: &Connected) -> Result<f64, Failure
         2 => {
             drive(args, scripts, |scripts, id| async move {
                 let order = format!("{{stock:1}}:order:{id}");
-                let call = DeductOnce { stock: "stock:1", order: &order, quantity: 1, keep_ms: 600_000 };
+                let call = DeductOnce {
+                    stock: "stock:1",
+                    order: &order,
+                    quantity: 1,
+                    keep_ms: 600_000,
+                };
                 scripts.run(&call).await?;
                 Ok(())
             })
@@ -121,7 +143,14 @@ async fn one(at: usize, args: &Args, scripts: &Connected) -> Result<f64, Failure
                 async move {
                     let order = id.to_string();
                     let (ttl_ms, keep_ms) = (600_000, 600_000);
-                    let call = Reserve { keys: &keys, order: &order, quantity: 1, ttl_ms, keep_ms, now_ms: None };
+                    let call = Reserve {
+                        keys: &keys,
+                        order: &order,
+                        quantity: 1,
+                        ttl_ms,
+                        keep_ms,
+                        now_ms: None,
+                    };
                     scripts.run(&call).await?;
                     Ok(())
                 }
@@ -133,7 +162,14 @@ async fn one(at: usize, args: &Args, scripts: &Connected) -> Result<f64, Failure
                 let keys = Arc::clone(&sale);
                 async move {
                     let id = id.to_string();
-                    scripts.run(&Seckill { keys: &keys, order: &id, user: &id, limit: 1 }).await?;
+                    scripts
+                        .run(&Seckill {
+                            keys: &keys,
+                            order: &id,
+                            user: &id,
+                            limit: 1,
+                        })
+                        .await?;
                     Ok(())
                 }
             })
@@ -144,8 +180,20 @@ async fn one(at: usize, args: &Args, scripts: &Connected) -> Result<f64, Failure
                 // A lock of its own for each: what is measured is the lock, not the waiting.
                 let name = format!("lock:{}", id % 1000);
                 let (fence, owner) = (format!("{{{name}}}:fence"), id.to_string());
-                scripts.run(&Lock { lock: &name, fence: &fence, owner: &owner, ttl_ms: 30_000 }).await?;
-                scripts.run(&Unlock { lock: &name, owner: &owner }).await?;
+                scripts
+                    .run(&Lock {
+                        lock: &name,
+                        fence: &fence,
+                        owner: &owner,
+                        ttl_ms: 30_000,
+                    })
+                    .await?;
+                scripts
+                    .run(&Unlock {
+                        lock: &name,
+                        owner: &owner,
+                    })
+                    .await?;
                 Ok(())
             })
             .await
@@ -153,7 +201,12 @@ async fn one(at: usize, args: &Args, scripts: &Connected) -> Result<f64, Failure
         6 => {
             drive(args, scripts, |scripts, id| async move {
                 let calls = format!("limit:{}", id % 1000);
-                let call = IntervalLimit { calls: &calls, limit: 100, interval_ms: 1000, now_ms: None };
+                let call = IntervalLimit {
+                    calls: &calls,
+                    limit: 100,
+                    interval_ms: 1000,
+                    now_ms: None,
+                };
                 scripts.run(&call).await?;
                 Ok(())
             })
@@ -163,7 +216,14 @@ async fn one(at: usize, args: &Args, scripts: &Connected) -> Result<f64, Failure
             drive(args, scripts, |scripts, id| async move {
                 let bucket = format!("bucket:{}", id % 1000);
                 let (capacity, refill, period_ms) = (100, 100, 1000);
-                let call = TokenBucket { bucket: &bucket, capacity, refill, period_ms, cost: 1, now_ms: None };
+                let call = TokenBucket {
+                    bucket: &bucket,
+                    capacity,
+                    refill,
+                    period_ms,
+                    cost: 1,
+                    now_ms: None,
+                };
                 scripts.run(&call).await?;
                 Ok(())
             })
@@ -174,11 +234,30 @@ async fn one(at: usize, args: &Args, scripts: &Connected) -> Result<f64, Failure
                 let keys = Arc::clone(&queue);
                 async move {
                     let id = id.to_string();
-                    scripts.run(&DelayAdd { keys: &keys, id: &id, at_ms: 0, payload: b"{\"order\":1}" }).await?;
+                    scripts
+                        .run(&DelayAdd {
+                            keys: &keys,
+                            id: &id,
+                            at_ms: 0,
+                            payload: b"{\"order\":1}",
+                        })
+                        .await?;
                     let (visibility_ms, tries_max) = (30_000, 16);
-                    let claim = DelayClaim { keys: &keys, limit: 1, visibility_ms, tries_max, now_ms: None };
+                    let claim = DelayClaim {
+                        keys: &keys,
+                        limit: 1,
+                        visibility_ms,
+                        tries_max,
+                        now_ms: None,
+                    };
                     for job in scripts.run(&claim).await?.claims {
-                        scripts.run(&DelayAck { keys: &keys, id: &job.id, attempt: job.attempt }).await?;
+                        scripts
+                            .run(&DelayAck {
+                                keys: &keys,
+                                id: &job.id,
+                                attempt: job.attempt,
+                            })
+                            .await?;
                     }
                     Ok(())
                 }
@@ -224,16 +303,33 @@ fn median(mut numbers: Vec<f64>) -> f64 {
 }
 
 fn report(args: &Args, ways: &[Way]) {
-    println!("{} tasks, one connection, {} rounds of {} ms each", args.tasks, args.rounds, args.millis);
-    println!("{:26} {:>14} {:>12} {:>14}", "", "operations/s", "round trips", "of the bare");
+    println!(
+        "{} tasks, one connection, {} rounds of {} ms each",
+        args.tasks, args.rounds, args.millis
+    );
+    println!(
+        "{:26} {:>14} {:>12} {:>14}",
+        "", "operations/s", "round trips", "of the bare"
+    );
     let bare = ways.first().map(|way| way.rates.clone()).unwrap_or_default();
     for way in ways {
         let ratio = if way.compared {
-            let ratios = way.rates.iter().zip(&bare).map(|(rate, bare)| rate / bare).collect();
+            let ratios = way
+                .rates
+                .iter()
+                .zip(&bare)
+                .map(|(rate, bare)| rate / bare)
+                .collect();
             format!("{:.2}", median(ratios))
         } else {
             "-".to_owned()
         };
-        println!("{:26} {:>14.0} {:>12} {:>14}", way.name, median(way.rates.clone()), way.round_trips, ratio);
+        println!(
+            "{:26} {:>14.0} {:>12} {:>14}",
+            way.name,
+            median(way.rates.clone()),
+            way.round_trips,
+            ratio
+        );
     }
 }
