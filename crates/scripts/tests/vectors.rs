@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::collections::BTreeSet;
+use std::fmt::Write;
 
 use stockade_scripts::Scripts;
 use stockade_scripts::header::{Header, Parameter};
@@ -185,8 +186,8 @@ fn the_page_has_every_header_as_it_is() {
     for entry in all() {
         let ready = entry.script.ready().unwrap();
         let name = entry.script.name();
-        contracts.push_str(&format!("\n### {name}\n\n{}", capital(&ready.header.summary)));
-        contracts.push_str(".\n\n```text\n");
+        let summary = capital(&ready.header.summary);
+        write!(contracts, "\n### {name}\n\n{summary}.\n\n```text\n").unwrap();
         let header = ready
             .text
             .lines()
