@@ -1,0 +1,4 @@
+//! The SQLite ledger from outside: everything goes through its public interface and its file.
+
+mod round_trip;
+mod support;
