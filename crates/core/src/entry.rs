@@ -33,7 +33,7 @@ pub struct Entry {
 pub struct Effect {
     /// When, by the shard's clock.
     pub at: Millis,
-    /// Who.
+    /// Who; `stockade` where nobody asked: an end that came.
     pub actor: Id,
     /// Why, in the caller's words.
     pub reason: Reason,
