@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{JoinHandle, Thread};
 use std::time::Duration;
 
-use stockade_core::{Position, Rules, Shard, Space};
+use stockade_core::{LoadError, Position, Rules, Shard, Space};
 use stockade_ledger::{Ledger, LedgerError, View};
 
 use super::Message;
@@ -47,11 +47,24 @@ pub(super) fn load(ledger: &dyn Ledger, plan: &Plan) -> Result<Loaded, LedgerErr
         )));
     }
     let mut shard = Shard::new(plan.shard, plan.rules, RandomState::new().hash_one(row.epoch));
-    view.skus(plan.shard, &mut |sku| shard.load_sku(sku))?;
-    view.live(plan.shard, &mut |reservation| shard.load_reservation(reservation))?;
+    // What the shard cannot take contradicts the rest of the ledger; the first such thing is reported.
+    let mut refused: Option<LoadError> = None;
+    let mut check = |result: Result<(), LoadError>| {
+        if let Err(error) = result {
+            refused.get_or_insert(error);
+        }
+    };
+    view.skus(plan.shard, &mut |sku| check(shard.load_sku(sku)))?;
+    view.live(plan.shard, &mut |reservation| check(shard.load_reservation(reservation)))?;
     view.usage(plan.shard, &mut |tenant, sku, owner, used| {
-        shard.load_usage(tenant, sku, owner, used);
+        check(shard.load_usage(tenant, sku, owner, used));
     })?;
+    if let Some(error) = refused {
+        return Err(LedgerError::Corrupt {
+            place: format!("shard {}", plan.shard),
+            message: error.to_string(),
+        });
+    }
     let at = Position {
         epoch: row.epoch,
         seq: row.cursor,

@@ -113,6 +113,7 @@ fn look_up(jobs: Vec<Job>, shard: u32, ledger: &Arc<dyn Ledger>) -> Vec<Found> {
                     epoch: found.epoch,
                     cursor: found.cursor,
                     space: job.space,
+                    id: job.id,
                     record: found.record,
                 }),
                 Err(error) => Err(failed(&error)),

@@ -178,6 +178,7 @@ impl Running {
         let result = match decision.reply {
             Reply::Done(done) => Ok(done),
             Reply::Refused(refusal) => Err(Error::Refused(refusal)),
+            Reply::Corrupt { what } => Err(corrupt(what)),
             Reply::LookUp { .. } if look_ups >= LOOK_UPS_MAX => Err(too_many_look_ups()),
             Reply::LookUp { space, id } => {
                 let tenant = command.tenant.clone();
@@ -216,6 +217,7 @@ impl Running {
             let result = match decision.reply {
                 Reply::Done(done) => Ok(done),
                 Reply::Refused(refusal) => Err(Error::Refused(refusal)),
+                Reply::Corrupt { what } => Err(corrupt(what)),
                 Reply::LookUp { .. } if look_ups >= LOOK_UPS_MAX => Err(too_many_look_ups()),
                 Reply::LookUp { space, id } => {
                     let tenant = command.tenant.clone();
@@ -472,6 +474,12 @@ impl Batch {
             *slot = Some(Decided { answer, needs });
         }
         self.next += 1;
+    }
+}
+
+fn corrupt(what: &str) -> Error {
+    Error::Unavailable {
+        why: format!("the state in memory contradicts itself ({what}); run an audit and restart the store"),
     }
 }
 
