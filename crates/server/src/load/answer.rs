@@ -188,13 +188,36 @@ impl StockCounters {
         if wire.stock.sku != sku {
             return Err(format!("asked about {sku}, answered about {}", wire.stock.sku));
         }
-        let mut sum = Self { available: wire.stock.available, ..Self::default() };
+        let mut sum = Self {
+            available: wire.stock.available,
+            ..Self::default()
+        };
         for at in &wire.stock.locations {
             sum.on_hand += at.on_hand;
             sum.reserved += at.reserved;
             sum.sold += at.sold;
         }
         Ok(sum)
+    }
+}
+
+/// The code of an answer to a stock command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct StockCode(pub(crate) Code);
+
+impl StockCode {
+    pub(crate) fn read(http: u16, body: &[u8]) -> Result<Self, String> {
+        #[derive(Deserialize)]
+        struct Wire<'a> {
+            #[serde(borrow)]
+            code: Cow<'a, str>,
+        }
+        let said = || format!("HTTP {http}: {}", excerpt(body));
+        let wire: Wire<'_> = serde_json::from_slice(body).map_err(|_| said())?;
+        match Code::read(&wire.code) {
+            code if code.is_done() && (200..300).contains(&http) => Ok(Self(code)),
+            _ => Err(said()),
+        }
     }
 }
 
@@ -215,24 +238,39 @@ mod tests {
             confirmed: 0,
             returned: 0,
         };
-        let expected = Answer { http: 201, code: Code::Ok, standing: Some(standing) };
+        let expected = Answer {
+            http: 201,
+            code: Code::Ok,
+            standing: Some(standing),
+        };
         assert_eq!(Answer::read(201, GRANTED, "o-1"), Ok(expected));
     }
 
     #[test]
     fn answers_that_are_not_to_be_believed() {
         assert!(Answer::read(201, GRANTED, "o-2").is_err(), "about another id");
-        assert!(Answer::read(409, GRANTED, "o-1").is_err(), "the status contradicts the code");
+        assert!(
+            Answer::read(409, GRANTED, "o-1").is_err(),
+            "the status contradicts the code"
+        );
         assert!(Answer::read(200, br#"{"code":"insufficient_stock"}"#, "o-1").is_err());
-        assert!(Answer::read(422, br#"{"code":"invalid"}"#, "o-1").is_err(), "no answer to a buyer's question");
+        assert!(
+            Answer::read(422, br#"{"code":"invalid"}"#, "o-1").is_err(),
+            "no answer to a buyer's question"
+        );
         assert!(Answer::read(500, b"oops", "o-1").is_err());
     }
 
     #[test]
     fn a_refusal() {
-        let body = br#"{"type":"about:blank","title":"Insufficient stock","status":409,"code":"insufficient_stock",
+        let body =
+            br#"{"type":"about:blank","title":"Insufficient stock","status":409,"code":"insufficient_stock",
             "detail":"...","lines":[{"index":0,"sku":"A/1","asked":3,"available":2}]}"#;
-        let expected = Answer { http: 409, code: Code::InsufficientStock, standing: None };
+        let expected = Answer {
+            http: 409,
+            code: Code::InsufficientStock,
+            standing: None,
+        };
         assert_eq!(Answer::read(409, body, "o-1"), Ok(expected));
     }
 
@@ -240,7 +278,12 @@ mod tests {
     fn stock() {
         let body = br#"{"code":"ok","stock":{"sku":"A","revision":3,"available":98,"locations":[{"location":"default",
             "on_hand":100,"reserved":2,"sold":7,"safety_stock":0,"available":98}]}}"#;
-        let expected = StockCounters { on_hand: 100, reserved: 2, sold: 7, available: 98 };
+        let expected = StockCounters {
+            on_hand: 100,
+            reserved: 2,
+            sold: 7,
+            available: 98,
+        };
         assert_eq!(StockCounters::read(body, "A"), Ok(expected));
         assert!(StockCounters::read(body, "B").is_err());
     }

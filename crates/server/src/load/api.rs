@@ -14,7 +14,10 @@ pub(crate) async fn create_sku(caller: &Caller, sku: &str, units: u64) -> Result
         200 | 201 => StockCounters::read(body, sku),
         _ => Err(format!("HTTP {http}: {}", excerpt(body))),
     };
-    let stock = must(format!("setting the stock of {sku}"), caller.call(request.bytes(), read).await)?;
+    let stock = must(
+        format!("setting the stock of {sku}"),
+        caller.call(request.bytes(), read).await,
+    )?;
     if stock.on_hand == units && stock.available == units {
         return Ok(());
     }
@@ -32,14 +35,19 @@ pub(crate) async fn stock(caller: &Caller, sku: &str) -> Result<StockCounters, L
         200 => StockCounters::read(body, sku),
         _ => Err(format!("HTTP {http}: {}", excerpt(body))),
     };
-    must(format!("reading the stock of {sku}"), caller.call(request.bytes(), read).await)
+    must(
+        format!("reading the stock of {sku}"),
+        caller.call(request.bytes(), read).await,
+    )
 }
 
 /// Asks what an id stands at.
 pub(crate) async fn reservation(caller: &Caller, id: &str) -> Result<Answer, LoadError> {
     let mut request = Request::default();
     request.show(caller.target(), id);
-    let outcome = caller.call(request.bytes(), |http, body| Answer::read(http, body, id)).await;
+    let outcome = caller
+        .call(request.bytes(), |http, body| Answer::read(http, body, id))
+        .await;
     must(format!("asking about {id}"), outcome)
 }
 
@@ -47,12 +55,16 @@ pub(crate) async fn reservation(caller: &Caller, id: &str) -> Result<Answer, Loa
 pub(crate) async fn audit(caller: &Caller) -> Result<Audit, LoadError> {
     let mut request = Request::default();
     request.post(caller.target(), "/v1/audit");
-    must("the audit".to_owned(), caller.call(request.bytes(), Audit::read).await)
+    must(
+        "the audit".to_owned(),
+        caller.call(request.bytes(), Audit::read).await,
+    )
 }
 
-fn must<T>(what: String, outcome: Outcome<T>) -> Result<T, LoadError> {
+/// The answer, without which the drill cannot go on.
+pub(crate) fn must<T>(what: String, outcome: Outcome<T>) -> Result<T, LoadError> {
     match outcome {
         Outcome::Answered { answer, .. } => Ok(answer),
-        Outcome::Unanswered { why } => Err(LoadError::Request { what, why }),
+        Outcome::Unanswered { why } | Outcome::Useless { why } => Err(LoadError::Request { what, why }),
     }
 }

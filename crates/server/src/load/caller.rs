@@ -1,6 +1,6 @@
 //! Sends requests until they are answered: bounded in flight, the same bytes again after a fault, with growing pauses.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
@@ -43,9 +43,14 @@ pub(crate) enum Outcome<T> {
         /// An earlier try may have arrived without its answer coming back.
         resent: bool,
     },
-    /// Not answered, or not in a way that can be used, after all tries.
+    /// Not answered after all tries.
     Unanswered {
         /// What the last try met.
+        why: String,
+    },
+    /// Answered with something that the request must not be answered with; more tries would not change it.
+    Useless {
+        /// What it was.
         why: String,
     },
 }
@@ -54,11 +59,17 @@ pub(crate) enum Outcome<T> {
 enum Try<T> {
     Answered(T),
     /// Nothing was changed: the service said so, or no connection came about.
-    NotDone { why: String, pause: Option<Duration> },
+    NotDone {
+        why: String,
+        pause: Option<Duration>,
+    },
     /// It may have happened.
-    Unknown { why: String },
-    /// An answer that more tries will not change.
-    Useless { why: String },
+    Unknown {
+        why: String,
+    },
+    Useless {
+        why: String,
+    },
 }
 
 /// Sends requests to one service.
@@ -70,14 +81,15 @@ pub(crate) struct Caller {
     slots: Semaphore,
     in_flight_max: u32,
     latency_us: RefCell<Histogram<u64>>,
-    tries_again: Cell<u64>,
 }
 
 impl Caller {
     pub(crate) fn new(target: Target, in_flight_max: u32, patience: Patience) -> Result<Self, LoadError> {
         // Three digits are kept whatever the size of a value: it grows on its own.
-        let mut latency_us = Histogram::new(3)
-            .map_err(|error| LoadError::Request { what: "counting latencies".to_owned(), why: error.to_string() })?;
+        let mut latency_us = Histogram::new(3).map_err(|error| LoadError::Request {
+            what: "counting latencies".to_owned(),
+            why: error.to_string(),
+        })?;
         latency_us.auto(true);
         Ok(Self {
             target,
@@ -86,17 +98,11 @@ impl Caller {
             slots: Semaphore::new(in_flight_max as usize),
             in_flight_max,
             latency_us: RefCell::new(latency_us),
-            tries_again: Cell::new(0),
         })
     }
 
     pub(crate) fn target(&self) -> &Target {
         &self.target
-    }
-
-    /// How many tries followed a first one.
-    pub(crate) fn tries_again(&self) -> u64 {
-        self.tries_again.get()
     }
 
     /// Latencies so far, and starts over.
@@ -135,7 +141,10 @@ impl Caller {
             }
             Err(_) => (None, None),
         };
-        tokio::join!(self.call_in(first, request, &read), self.call_in(second, request, &read))
+        tokio::join!(
+            self.call_in(first, request, &read),
+            self.call_in(second, request, &read)
+        )
     }
 
     async fn call_in<T>(
@@ -161,7 +170,7 @@ impl Caller {
                     self.note_latency(since.elapsed());
                     return Outcome::Answered { answer, resent };
                 }
-                Try::Useless { why } => return Outcome::Unanswered { why },
+                Try::Useless { why } => return Outcome::Useless { why },
                 Try::NotDone { why, pause } => (why, pause),
                 Try::Unknown { why } => {
                     resent = true;
@@ -172,7 +181,6 @@ impl Caller {
                 return Outcome::Unanswered { why };
             }
             self.pause(tries, asked).await;
-            self.tries_again.set(self.tries_again.get() + 1);
             tries += 1;
         }
     }
@@ -181,17 +189,23 @@ impl Caller {
         let limit = tokio::time::sleep(self.patience.answer_within);
         tokio::pin!(limit);
         let idle = self.idle.borrow_mut().pop();
-        let opened = match idle {
-            Some(connection) => Ok(connection),
-            None => tokio::select! {
+        let opened = if let Some(connection) = idle {
+            Ok(connection)
+        } else {
+            tokio::select! {
                 biased;
                 opened = Connection::open(&self.target) => opened,
                 () = &mut limit => Err(std::io::ErrorKind::TimedOut.into()),
-            },
+            }
         };
         let mut connection = match opened {
             Ok(connection) => connection,
-            Err(error) => return Try::NotDone { why: format!("no connection: {error}"), pause: None },
+            Err(error) => {
+                return Try::NotDone {
+                    why: format!("no connection: {error}"),
+                    pause: None,
+                };
+            }
         };
         let head = tokio::select! {
             biased;
@@ -200,7 +214,11 @@ impl Caller {
         };
         let head = match head {
             Ok(head) => head,
-            Err(error) => return Try::Unknown { why: format!("connection lost: {error}") },
+            Err(error) => {
+                return Try::Unknown {
+                    why: format!("connection lost: {error}"),
+                };
+            }
         };
         let tried = judge(head, connection.body(), read);
         // Only a connection whose answer was read to its end is used again.
@@ -211,7 +229,10 @@ impl Caller {
     }
 
     async fn pause(&self, tries: u32, asked: Option<Duration>) {
-        let doubled = self.patience.first_pause.saturating_mul(1 << tries.saturating_sub(1).min(16));
+        let doubled = self
+            .patience
+            .first_pause
+            .saturating_mul(1 << tries.saturating_sub(1).min(16));
         let pause = asked.unwrap_or(doubled).min(self.patience.longest_pause);
         // Up to a half more, so that those who failed together do not come back together.
         tokio::time::sleep(pause.mul_f64(1.0 + fastrand::f64() / 2.0)).await;
@@ -227,8 +248,13 @@ impl Caller {
 fn judge<T>(head: Head, body: &[u8], read: &impl Fn(u16, &[u8]) -> Result<T, String>) -> Try<T> {
     match head.status {
         // Documented to have changed nothing.
-        429 | 503 => Try::NotDone { why: said(head.status, body), pause: head.retry_after },
-        408 | 500 | 502 | 504 => Try::Unknown { why: said(head.status, body) },
+        429 | 503 => Try::NotDone {
+            why: said(head.status, body),
+            pause: head.retry_after,
+        },
+        408 | 500 | 502 | 504 => Try::Unknown {
+            why: said(head.status, body),
+        },
         status => match read(status, body) {
             Ok(answer) => Try::Answered(answer),
             Err(why) => Try::Useless { why },

@@ -29,19 +29,30 @@ pub(crate) struct Target {
 impl Target {
     /// Reads `http://host[:port][/prefix]`.
     pub(crate) fn parse(url: &str) -> Result<Self, LoadError> {
-        let refuse = |why: &str| LoadError::Url { url: url.to_owned(), why: why.to_owned() };
-        let Some(rest) = url.strip_prefix("http://") else {
-            return Err(refuse("must begin with http:// (the drill speaks plain HTTP), as http://127.0.0.1:7077"));
+        let refuse = |why: &str| LoadError::Url {
+            url: url.to_owned(),
+            why: why.to_owned(),
         };
-        let (authority, path) = rest.split_once('/').map_or((rest, ""), |(authority, path)| (authority, path));
+        let Some(rest) = url.strip_prefix("http://") else {
+            return Err(refuse(
+                "must begin with http:// (the drill speaks plain HTTP), as http://127.0.0.1:7077",
+            ));
+        };
+        let (authority, path) = rest
+            .split_once('/')
+            .map_or((rest, ""), |(authority, path)| (authority, path));
         if authority.contains('@') || path.contains(['?', '#']) || url.contains(|c: char| c <= ' ') {
-            return Err(refuse("give scheme, host, port and perhaps a path, as http://127.0.0.1:7077"));
+            return Err(refuse(
+                "give scheme, host, port and perhaps a path, as http://127.0.0.1:7077",
+            ));
         }
         // An IPv6 address stands in brackets, and its colons are no port.
         let (host, port) = match authority.rsplit_once(':') {
-            Some((host, port)) if !port.contains(']') => {
-                (host, port.parse().map_err(|_| refuse("the port must be a number from 1 to 65535"))?)
-            }
+            Some((host, port)) if !port.contains(']') => (
+                host,
+                port.parse()
+                    .map_err(|_| refuse("the port must be a number from 1 to 65535"))?,
+            ),
             _ => (authority, 80),
         };
         let host = host.trim_start_matches('[').trim_end_matches(']');
@@ -53,7 +64,11 @@ impl Target {
             authority: authority.to_owned(),
             host: host.to_owned(),
             port,
-            prefix: if path.is_empty() { String::new() } else { format!("/{path}") },
+            prefix: if path.is_empty() {
+                String::new()
+            } else {
+                format!("/{path}")
+            },
         })
     }
 
@@ -93,7 +108,11 @@ pub(crate) struct Connection {
 
 impl Connection {
     pub(crate) async fn open(target: &Target) -> io::Result<Self> {
-        Ok(Self { stream: target.connect().await?, input: Vec::with_capacity(2_048), body: 0..0 })
+        Ok(Self {
+            stream: target.connect().await?,
+            input: Vec::with_capacity(2_048),
+            body: 0..0,
+        })
     }
 
     /// Sends one request and reads its answer. After an error or a dropped future the connection must be dropped.
@@ -103,7 +122,10 @@ impl Connection {
         self.stream.write_all(request).await?;
         loop {
             if self.stream.read_buf(&mut self.input).await? == 0 {
-                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "closed before the answer was whole"));
+                return Err(io::Error::new(
+                    io::ErrorKind::UnexpectedEof,
+                    "closed before the answer was whole",
+                ));
             }
             if let Some((head, body)) = whole_answer(&mut self.input)? {
                 self.body = body;
@@ -122,16 +144,29 @@ impl Connection {
 pub(crate) fn whole_answer(input: &mut Vec<u8>) -> io::Result<Option<(Head, Range<usize>)>> {
     let mut headers = [httparse::EMPTY_HEADER; 32];
     let mut response = httparse::Response::new(&mut headers);
-    let httparse::Status::Complete(start) = response.parse(input).map_err(|error| bad(&error.to_string()))? else {
+    let httparse::Status::Complete(start) = response.parse(input).map_err(|error| bad(&error.to_string()))?
+    else {
         return Ok(None);
     };
-    let mut head = Head { status: response.code.unwrap_or_default(), retry_after: None, close: false };
+    let mut head = Head {
+        status: response.code.unwrap_or_default(),
+        retry_after: None,
+        close: false,
+    };
     let mut length = None;
     let mut chunked = false;
     for header in response.headers.iter() {
-        let text = || std::str::from_utf8(header.value).map(str::trim).map_err(|_| bad("a header is not text"));
+        let text = || {
+            std::str::from_utf8(header.value)
+                .map(str::trim)
+                .map_err(|_| bad("a header is not text"))
+        };
         if header.name.eq_ignore_ascii_case("content-length") {
-            length = Some(text()?.parse::<usize>().map_err(|_| bad("content-length is not a number"))?);
+            length = Some(
+                text()?
+                    .parse::<usize>()
+                    .map_err(|_| bad("content-length is not a number"))?,
+            );
         } else if header.name.eq_ignore_ascii_case("transfer-encoding") {
             chunked = text()?.eq_ignore_ascii_case("chunked");
         } else if header.name.eq_ignore_ascii_case("connection") {
@@ -150,7 +185,11 @@ pub(crate) fn whole_answer(input: &mut Vec<u8>) -> io::Result<Option<(Head, Rang
             None => return Ok(None),
         }
     } else {
-        let length = if head.status == 204 { 0 } else { length.ok_or_else(|| bad("the answer has no length"))? };
+        let length = if head.status == 204 {
+            0
+        } else {
+            length.ok_or_else(|| bad("the answer has no length"))?
+        };
         if length > BODY_BYTES_MAX {
             return Err(bad("the answer is too large"));
         }
@@ -216,8 +255,13 @@ mod tests {
 
     fn read(text: &str) -> io::Result<Option<(u16, String, bool)>> {
         let mut input = text.as_bytes().to_vec();
-        Ok(whole_answer(&mut input)?
-            .map(|(head, body)| (head.status, String::from_utf8_lossy(&input[body]).into_owned(), head.close)))
+        Ok(whole_answer(&mut input)?.map(|(head, body)| {
+            (
+                head.status,
+                String::from_utf8_lossy(&input[body]).into_owned(),
+                head.close,
+            )
+        }))
     }
 
     #[test]
@@ -230,7 +274,10 @@ mod tests {
                 assert_eq!(read(&text[..cut]).unwrap(), None, "cut at {cut} of {text:?}");
             }
             assert_eq!(read(text).unwrap(), Some((201, "hello".to_owned(), true)));
-            assert!(read(&format!("{text}H")).is_err(), "a byte too many is another request's answer");
+            assert!(
+                read(&format!("{text}H")).is_err(),
+                "a byte too many is another request's answer"
+            );
         }
     }
 
@@ -238,7 +285,10 @@ mod tests {
     fn an_answer_without_a_length_is_refused() {
         assert!(read("HTTP/1.1 200 OK\r\n\r\n").is_err());
         assert!(read("HTTP/1.1 200 OK\r\ncontent-length: x\r\n\r\n").is_err());
-        assert_eq!(read("HTTP/1.1 204 No Content\r\n\r\n").unwrap(), Some((204, String::new(), false)));
+        assert_eq!(
+            read("HTTP/1.1 204 No Content\r\n\r\n").unwrap(),
+            Some((204, String::new(), false))
+        );
     }
 
     #[test]
@@ -253,10 +303,24 @@ mod tests {
         let target = Target::parse("http://127.0.0.1:7077").unwrap();
         assert_eq!((target.authority(), target.prefix()), ("127.0.0.1:7077", ""));
         let target = Target::parse("http://shop.example/stock/").unwrap();
-        assert_eq!((target.authority(), target.port, target.prefix()), ("shop.example", 80, "/stock"));
+        assert_eq!(
+            (target.authority(), target.port, target.prefix()),
+            ("shop.example", 80, "/stock")
+        );
         let target = Target::parse("http://[::1]:80").unwrap();
         assert_eq!((target.host.as_str(), target.port), ("::1", 80));
-        for bad in ["", "127.0.0.1:7077", "https://x", "http://", "http://:80", "http://x:0", "http://x:99999", "http://x/?a", "http://u@x", "http://x y"] {
+        for bad in [
+            "",
+            "127.0.0.1:7077",
+            "https://x",
+            "http://",
+            "http://:80",
+            "http://x:0",
+            "http://x:99999",
+            "http://x/?a",
+            "http://u@x",
+            "http://x y",
+        ] {
             assert!(Target::parse(bad).is_err(), "{bad:?}");
         }
     }

@@ -10,7 +10,12 @@ use super::LoadError;
 pub(crate) async fn until_interrupted<T>(
     work: impl Future<Output = Result<T, LoadError>>,
 ) -> Result<T, LoadError> {
-    let listen = |kind| signal(kind).map_err(|source| LoadError::Io { what: "listening for signals", source });
+    let listen = |kind| {
+        signal(kind).map_err(|source| LoadError::Io {
+            what: "listening for signals",
+            source,
+        })
+    };
     let mut interrupt = listen(SignalKind::interrupt())?;
     let mut terminate = listen(SignalKind::terminate())?;
     let mut hang_up = listen(SignalKind::hangup())?;

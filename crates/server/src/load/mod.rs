@@ -56,12 +56,26 @@ pub(crate) enum LoadError {
     Interrupted,
 }
 
+/// A temporary folder, removed when dropped.
+pub(crate) fn fresh_folder(prefix: &str) -> Result<tempfile::TempDir, LoadError> {
+    tempfile::Builder::new()
+        .prefix(prefix)
+        .tempdir()
+        .map_err(|source| LoadError::Io {
+            what: "making a temporary folder",
+            source,
+        })
+}
+
 /// Runs a drill on this thread alone: the other cores are the service's.
 pub(crate) fn on_one_thread<T>(work: impl Future<Output = Result<T, LoadError>>) -> Result<T, LoadError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|source| LoadError::Io { what: "starting the drill's thread", source })?;
+        .map_err(|source| LoadError::Io {
+            what: "starting the drill's thread",
+            source,
+        })?;
     tokio::task::LocalSet::new().block_on(&runtime, work)
 }
 

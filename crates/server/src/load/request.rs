@@ -48,19 +48,35 @@ impl Request {
         };
         debug_assert!(written.is_ok(), "the ids of a drill are short");
         let left = rest.len();
-        self.with_body("POST", target, format_args!("/v1/reservations"), &body[..512 - left]);
+        self.with_body(
+            "POST",
+            target,
+            format_args!("/v1/reservations"),
+            &body[..512 - left],
+        );
     }
 
     /// `confirm` or `cancel` of a whole reservation.
     pub(crate) fn action(&mut self, target: &Target, id: &str, action: &str) {
-        self.with_body("POST", target, format_args!("/v1/reservations/{id}/{action}"), b"{}");
+        self.with_body(
+            "POST",
+            target,
+            format_args!("/v1/reservations/{id}/{action}"),
+            b"{}",
+        );
     }
 
     pub(crate) fn give_back(&mut self, target: &Target, id: &str, return_id: &str, line: OrderLine<'_>) {
         let OrderLine { sku, quantity } = line;
-        let body =
-            format!(r#"{{"id":"{return_id}","reason":"drill","lines":[{{"sku":"{sku}","quantity":{quantity}}}]}}"#);
-        self.with_body("POST", target, format_args!("/v1/reservations/{id}/return"), body.as_bytes());
+        let body = format!(
+            r#"{{"id":"{return_id}","reason":"drill","lines":[{{"sku":"{sku}","quantity":{quantity}}}]}}"#
+        );
+        self.with_body(
+            "POST",
+            target,
+            format_args!("/v1/reservations/{id}/return"),
+            body.as_bytes(),
+        );
     }
 
     pub(crate) fn show(&mut self, target: &Target, id: &str) {
@@ -68,21 +84,24 @@ impl Request {
     }
 
     pub(crate) fn set_stock(&mut self, target: &Target, sku: &str, command_id: &str, on_hand: u64) {
-        let body = format!(r#"{{"id":"{command_id}","location":"default","on_hand":{on_hand},"sold_seen":0}}"#);
+        let body =
+            format!(r#"{{"id":"{command_id}","location":"default","on_hand":{on_hand},"sold_seen":0}}"#);
         self.with_body("PUT", target, format_args!("/v1/stock/{sku}"), body.as_bytes());
     }
 
     pub(crate) fn adjust_stock(&mut self, target: &Target, sku: &str, command_id: &str, delta: i64) {
-        let body = format!(r#"{{"id":"{command_id}","location":"default","delta":{delta},"reason":"drill"}}"#);
-        self.with_body("POST", target, format_args!("/v1/stock/{sku}/adjustments"), body.as_bytes());
+        let body =
+            format!(r#"{{"id":"{command_id}","location":"default","delta":{delta},"reason":"drill"}}"#);
+        self.with_body(
+            "POST",
+            target,
+            format_args!("/v1/stock/{sku}/adjustments"),
+            body.as_bytes(),
+        );
     }
 
     pub(crate) fn show_stock(&mut self, target: &Target, sku: &str) {
         self.without_body("GET", target, format_args!("/v1/stock/{sku}"));
-    }
-
-    pub(crate) fn get(&mut self, target: &Target, path: &str) {
-        self.without_body("GET", target, format_args!("{path}"));
     }
 
     pub(crate) fn post(&mut self, target: &Target, path: &str) {
@@ -126,13 +145,22 @@ mod tests {
     fn requests_as_sent() {
         let target = Target::parse("http://h:1/p").unwrap();
         let mut request = Request::default();
-        let line = OrderLine { sku: "s", quantity: 2 };
+        let line = OrderLine {
+            sku: "s",
+            quantity: 2,
+        };
         request.order(&target, "o-1", "u-1", Ask::Reserve { ttl_seconds: 3 }, line);
         let body = r#"{"id":"o-1","owner":"u-1","mode":"reserve","ttl_seconds":3,"lines":[{"sku":"s","quantity":2}]}"#;
         let head = "POST /p/v1/reservations HTTP/1.1\r\nhost: h:1\r\ncontent-type: application/json\r\n";
-        assert_eq!(text(&request), format!("{head}content-length: {}\r\n\r\n{body}", body.len()));
+        assert_eq!(
+            text(&request),
+            format!("{head}content-length: {}\r\n\r\n{body}", body.len())
+        );
         request.show(&target, "o-1");
-        assert_eq!(text(&request), "GET /p/v1/reservations/o-1 HTTP/1.1\r\nhost: h:1\r\n\r\n");
+        assert_eq!(
+            text(&request),
+            "GET /p/v1/reservations/o-1 HTTP/1.1\r\nhost: h:1\r\n\r\n"
+        );
         request.action(&target, "o-1", "confirm");
         assert!(text(&request).starts_with("POST /p/v1/reservations/o-1/confirm HTTP/1.1\r\n"));
         assert!(text(&request).ends_with("content-length: 2\r\n\r\n{}"));

@@ -36,18 +36,31 @@ impl Service {
             .open(log)
             .map_err(io("making the service's log file"))?;
         let mut command = Command::new(program);
-        command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(data);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log_file);
+        command
+            .args(["serve", "--listen", "127.0.0.1:0", "--data"])
+            .arg(data);
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(log_file);
         // Its own process group: Ctrl-C on the terminal reaches the drill alone, which then stops the service in order.
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let mut child = command.spawn().map_err(io("starting the service"))?;
         let stdout = child.stdout.take();
-        let mut service = Self { child, log: log.to_owned(), url: String::new() };
+        let mut service = Self {
+            child,
+            log: log.to_owned(),
+            url: String::new(),
+        };
         let (tell, told) = oneshot::channel();
         std::thread::spawn(move || {
             let mut tell = Some(tell);
             // Read to the end, or a service that prints more would stand still on a full pipe.
-            for line in stdout.into_iter().flat_map(|out| BufReader::new(out).lines()).map_while(Result::ok) {
+            for line in stdout
+                .into_iter()
+                .flat_map(|out| BufReader::new(out).lines())
+                .map_while(Result::ok)
+            {
                 if let Some(url) = url_in(&line)
                     && let Some(tell) = tell.take()
                 {
@@ -66,7 +79,9 @@ impl Service {
                 };
                 return Err(service.failed("did not start", why));
             }
-            Err(_) => return Err(service.failed("did not start", format!("no address within {START_WITHIN:?}"))),
+            Err(_) => {
+                return Err(service.failed("did not start", format!("no address within {START_WITHIN:?}")));
+            }
         }
         Ok(service)
     }
@@ -77,7 +92,10 @@ impl Service {
 
     /// Asks the service to stop and waits until it has.
     pub(crate) async fn stop(mut self) -> Result<(), LoadError> {
-        let running = self.child.try_wait().map_err(|source| LoadError::Io { what: "watching the service", source })?;
+        let running = self.child.try_wait().map_err(|source| LoadError::Io {
+            what: "watching the service",
+            source,
+        })?;
         if let Some(status) = running {
             return Err(self.failed("ended on its own", status.to_string()));
         }
@@ -101,7 +119,10 @@ impl Service {
         match ended {
             Ok(None) => Ok(()),
             Ok(Some(status)) => Err(self.failed("ended on its own", status.to_string())),
-            Err(source) => Err(LoadError::Io { what: "killing the service", source }),
+            Err(source) => Err(LoadError::Io {
+                what: "killing the service",
+                source,
+            }),
         }
     }
 
@@ -128,8 +149,14 @@ impl Service {
     fn failed(&self, what: &'static str, why: String) -> LoadError {
         let log = std::fs::read_to_string(&self.log).unwrap_or_default();
         let lines: Vec<&str> = log.lines().collect();
-        let shown = lines.get(lines.len().saturating_sub(LOG_LINES_SHOWN)..).unwrap_or_default();
-        let log = if shown.is_empty() { String::new() } else { format!("\n{}", shown.join("\n")) };
+        let shown = lines
+            .get(lines.len().saturating_sub(LOG_LINES_SHOWN)..)
+            .unwrap_or_default();
+        let log = if shown.is_empty() {
+            String::new()
+        } else {
+            format!("\n{}", shown.join("\n"))
+        };
         LoadError::Service { what, why, log }
     }
 }
@@ -146,7 +173,9 @@ impl Drop for Service {
 /// The address in what the service says when it is ready.
 fn url_in(line: &str) -> Option<String> {
     let from = line.get(line.find("http://")?..)?;
-    let end = from.find(|c: char| c.is_whitespace() || matches!(c, '"' | ',' | '<' | '>')).unwrap_or(from.len());
+    let end = from
+        .find(|c: char| c.is_whitespace() || matches!(c, '"' | ',' | '<' | '>'))
+        .unwrap_or(from.len());
     Some(from.get(..end)?.trim_end_matches(['/', '.']).to_owned())
 }
 
@@ -156,7 +185,11 @@ mod tests {
 
     #[test]
     fn the_address_is_found_in_what_the_service_says() {
-        for line in ["http://127.0.0.1:1234", "listening on http://127.0.0.1:1234/", r#"{"url":"http://127.0.0.1:1234","pid":7}"#] {
+        for line in [
+            "http://127.0.0.1:1234",
+            "listening on http://127.0.0.1:1234/",
+            r#"{"url":"http://127.0.0.1:1234","pid":7}"#,
+        ] {
             assert_eq!(url_in(line).as_deref(), Some("http://127.0.0.1:1234"), "{line}");
         }
         assert_eq!(url_in("starting"), None);

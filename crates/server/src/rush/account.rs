@@ -55,7 +55,13 @@ impl Account {
             expires_at_ms: None,
             contradictions: Vec::new(),
         };
-        let asked = |verb| events.iter().filter(|event| event.verb == verb).copied().collect::<Vec<_>>();
+        let asked = |verb| {
+            events
+                .iter()
+                .filter(|event| event.verb == verb)
+                .copied()
+                .collect::<Vec<_>>()
+        };
         let held = account.reserve(order, &asked(Verb::Reserve));
         account.granted = matches!(held, Held::Open | Held::Over);
         account.end = match (held, order.intent) {
@@ -96,9 +102,15 @@ impl Account {
                 (Code::Ok | Code::Replayed, Some(standing)) => {
                     granted = true;
                     if standing.quantity != quantity {
-                        self.contradict(format!("asked for {quantity} units, was granted {}", standing.quantity));
+                        self.contradict(format!(
+                            "asked for {quantity} units, was granted {}",
+                            standing.quantity
+                        ));
                     }
-                    if self.expires_at_ms.is_some_and(|before| before != standing.expires_at_ms) {
+                    if self
+                        .expires_at_ms
+                        .is_some_and(|before| before != standing.expires_at_ms)
+                    {
                         self.contradict("two answers about one grant name two ends".to_owned());
                     }
                     self.expires_at_ms = Some(standing.expires_at_ms);
@@ -132,11 +144,15 @@ impl Account {
                 (Code::Ok | Code::Replayed, Some(standing)) => {
                     done = true;
                     if !fits(settled, u64::from(order.quantity), &standing) {
-                        self.contradict(format!("a reservation that was {settled:?} is shown as {standing:?}"));
+                        self.contradict(format!(
+                            "a reservation that was {settled:?} is shown as {standing:?}"
+                        ));
                     }
                 }
                 (Code::Expired, _) if settled == End::Confirmed => late = true,
-                (code, _) => self.contradict(format!("a reservation to be {settled:?} was answered {code:?}")),
+                (code, _) => {
+                    self.contradict(format!("a reservation to be {settled:?} was answered {code:?}"))
+                }
             }
         }
         self.once(events, "settlement");
@@ -153,16 +169,28 @@ impl Account {
     fn answers(&mut self, events: &[Event]) -> Vec<Answer> {
         let answers: Vec<Answer> = events.iter().filter_map(|event| event.answer).collect();
         self.errors += (events.len() - answers.len()) as u64;
-        self.replayed += answers.iter().filter(|answer| answer.code == Code::Replayed).count() as u64;
-        for answer in answers.iter().filter(|answer| answer.code.is_done() && answer.standing.is_none()) {
-            self.contradictions.push(format!("{:?} without a reservation", answer.code));
+        self.replayed += answers
+            .iter()
+            .filter(|answer| answer.code == Code::Replayed)
+            .count() as u64;
+        for answer in answers
+            .iter()
+            .filter(|answer| answer.code.is_done() && answer.standing.is_none())
+        {
+            self.contradictions
+                .push(format!("{:?} without a reservation", answer.code));
         }
         answers
     }
 
     /// Of all answers to one command at most one may say "done now", and if none does, an answer must have been lost.
     fn once(&mut self, events: &[Event], what: &str) {
-        let said = |code| events.iter().filter(|event| event.answer.is_some_and(|answer| answer.code == code)).count();
+        let said = |code| {
+            events
+                .iter()
+                .filter(|event| event.answer.is_some_and(|answer| answer.code == code))
+                .count()
+        };
         let (now, before) = (said(Code::Ok), said(Code::Replayed));
         if now > 1 {
             self.contradict(format!("a {what} was done {now} times"));
@@ -185,7 +213,10 @@ pub(crate) fn fits(end: End, quantity: u64, shown: &Standing) -> bool {
         End::Expired => (Status::Expired, 0),
         End::Refused | End::Unknown => return false,
     };
-    shown.status == status && shown.quantity == quantity && shown.confirmed == confirmed && shown.returned == 0
+    shown.status == status
+        && shown.quantity == quantity
+        && shown.confirmed == confirmed
+        && shown.returned == 0
 }
 
 #[cfg(test)]

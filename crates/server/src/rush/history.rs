@@ -39,7 +39,12 @@ impl History {
     }
 
     pub(crate) fn note_unanswered(&mut self, buyer: u32, verb: Verb, what: &str, why: &str) {
-        self.events.push(Event { buyer, verb, resent: true, answer: None });
+        self.events.push(Event {
+            buyer,
+            verb,
+            resent: true,
+            answer: None,
+        });
         if self.unanswered.len() < REASONS_KEPT {
             self.unanswered.push(format!("{what}: {why}"));
         }

@@ -38,7 +38,7 @@ use verdict::Verdict;
 use crate::load::caller::{Caller, Patience};
 use crate::load::http::Target;
 use crate::load::service::Service;
-use crate::load::{LoadError, api, fresh_run_name, interrupt, on_one_thread};
+use crate::load::{LoadError, api, fresh_folder, fresh_run_name, interrupt, on_one_thread};
 
 /// The drill found something.
 const FAILED: u8 = 1;
@@ -108,16 +108,16 @@ async fn drill(args: &Args) -> Result<Run, LoadError> {
     if let Some(url) = &args.url {
         return against(args, Target::parse(url)?).await;
     }
-    let folder = tempfile::Builder::new()
-        .prefix("stockade-rush-")
-        .tempdir()
-        .map_err(|source| LoadError::Io { what: "making a temporary folder", source })?;
+    let folder = fresh_folder("stockade-rush-")?;
     // Dropped before the folder, whatever happens: a service is not left behind, nor does it write into a folder that
     // is being removed.
     let service = Service::start(&folder.path().join("data"), &folder.path().join("service.log")).await?;
     let run = against(args, service.target()?).await?;
     service.stop().await?;
-    folder.close().map_err(|source| LoadError::Io { what: "removing the temporary folder", source })?;
+    folder.close().map_err(|source| LoadError::Io {
+        what: "removing the temporary folder",
+        source,
+    })?;
     Ok(run)
 }
 
@@ -141,12 +141,22 @@ async fn against(args: &Args, target: Target) -> Result<Run, LoadError> {
     let audit = api::audit(&sale.caller).await?;
     let stock = sale.read_stock().await?;
     let by_buyer = sale.history.borrow().by_buyer(sale.plan.orders.len());
-    let mut accounts: Vec<Account> =
-        sale.plan.orders.iter().zip(&by_buyer).map(|(order, events)| Account::of(order, events)).collect();
+    let mut accounts: Vec<Account> = sale
+        .plan
+        .orders
+        .iter()
+        .zip(&by_buyer)
+        .map(|(order, events)| Account::of(order, events))
+        .collect();
     sale.ask_by_id(&mut accounts).await?;
     sale.progress.clear();
     let verdict = Verdict::of(&sale.plan, &accounts, &stock, &audit);
     let report = Report::new(&sale.plan, &verdict, rush, &latency_us);
     let unanswered = sale.history.borrow().unanswered.clone();
-    Ok(Run { plan: sale.plan.clone(), verdict, report, unanswered })
+    Ok(Run {
+        plan: sale.plan.clone(),
+        verdict,
+        report,
+        unanswered,
+    })
 }

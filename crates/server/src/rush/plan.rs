@@ -61,8 +61,15 @@ impl Plan {
             .collect();
         let skus = u64::from(args.skus);
         // The first few SKUs have one more when it does not come out even.
-        let supply = (0..skus).map(|sku| args.units / skus + u64::from(sku < args.units % skus)).collect();
-        Self { seed, name, supply, orders }
+        let supply = (0..skus)
+            .map(|sku| args.units / skus + u64::from(sku < args.units % skus))
+            .collect();
+        Self {
+            seed,
+            name,
+            supply,
+            orders,
+        }
     }
 
     pub(crate) fn sku_name(&self, sku: usize) -> String {
@@ -121,17 +128,31 @@ mod tests {
         ] {
             assert!(found.abs_diff(expected) < 450, "{found} instead of {expected}");
         }
-        assert_eq!(count(|order| order.sku > 2 || order.quantity == 0 || order.quantity > 4), 0);
+        assert_eq!(
+            count(|order| order.sku > 2 || order.quantity == 0 || order.quantity > 4),
+            0
+        );
     }
 
     #[test]
     fn the_extremes_leave_nothing_to_chance() {
         let all = |flags: &[&str], matches: fn(&Order) -> bool| plan(flags).orders.iter().all(matches);
-        assert!(all(&["--confirm-percent", "100", "--cancel-percent", "0"], |order| order.intent == Intent::Confirm));
-        assert!(all(&["--confirm-percent", "0", "--cancel-percent", "100"], |order| order.intent == Intent::Cancel));
-        assert!(all(&["--confirm-percent", "0", "--cancel-percent", "0"], |order| order.intent == Intent::WalkAway));
-        assert!(all(&["--duplicate-percent", "100"], |order| order.reserve_twice && order.settle_twice));
-        assert!(all(&["--duplicate-percent", "0"], |order| !order.reserve_twice && !order.settle_twice));
+        assert!(all(
+            &["--confirm-percent", "100", "--cancel-percent", "0"],
+            |order| order.intent == Intent::Confirm
+        ));
+        assert!(all(
+            &["--confirm-percent", "0", "--cancel-percent", "100"],
+            |order| order.intent == Intent::Cancel
+        ));
+        assert!(all(
+            &["--confirm-percent", "0", "--cancel-percent", "0"],
+            |order| order.intent == Intent::WalkAway
+        ));
+        assert!(all(&["--duplicate-percent", "100"], |order| order.reserve_twice
+            && order.settle_twice));
+        assert!(all(&["--duplicate-percent", "0"], |order| !order.reserve_twice
+            && !order.settle_twice));
     }
 
     #[test]

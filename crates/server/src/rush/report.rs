@@ -42,7 +42,11 @@ impl Report {
         let buyers = plan.orders.len() as u64;
         let seconds = rush.as_secs_f64();
         #[expect(clippy::cast_precision_loss, reason = "no run has 2^53 buyers")]
-        let orders_per_second = if seconds > 0.0 { buyers as f64 / seconds } else { 0.0 };
+        let orders_per_second = if seconds > 0.0 {
+            buyers as f64 / seconds
+        } else {
+            0.0
+        };
         Self {
             buyers,
             units: plan.supply.iter().sum(),
@@ -70,7 +74,8 @@ impl Report {
     pub(crate) fn page(&self, plan: &Plan, verdict: &Verdict) -> String {
         let mut page = String::new();
         let skus = plan.supply.len();
-        let mut row = |name: &str, value: String| page.push_str(&format!("  {name:<18}{value:>14}\n"));
+        let mut row =
+            |name: &str, value: String| page.extend(["  ", &format!("{name:<18}{value:>14}"), "\n"]);
         row("buyers", grouped(self.buyers));
         row("units for sale", grouped(self.units));
         row("SKUs", grouped(skus as u64));
@@ -98,7 +103,11 @@ impl Report {
     }
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rate is positive and far below 2^53")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a rate is positive and far below 2^53"
+)]
 fn buyers_per_second(rate: f64) -> u64 {
     rate as u64
 }
@@ -125,13 +134,23 @@ mod tests {
     use super::*;
 
     fn plan() -> Plan {
-        Plan { seed: 42, name: "x".to_owned(), supply: vec![600, 400], orders: Vec::new() }
+        Plan {
+            seed: 42,
+            name: "x".to_owned(),
+            supply: vec![600, 400],
+            orders: Vec::new(),
+        }
     }
 
     #[test]
     fn the_json_object_has_these_fields_in_this_order_and_no_others() {
         let latency = Histogram::new(3).unwrap();
-        let report = Report::new(&plan(), &Verdict::default(), Duration::from_millis(1_234), &latency);
+        let report = Report::new(
+            &plan(),
+            &Verdict::default(),
+            Duration::from_millis(1_234),
+            &latency,
+        );
         assert_eq!(
             serde_json::to_string(&report).unwrap(),
             "{\"buyers\":0,\"units\":1000,\"granted\":0,\"refused\":0,\"confirmed\":0,\"cancelled\":0,\"expired\":0,\
@@ -145,15 +164,27 @@ mod tests {
         let latency = Histogram::new(3).unwrap();
         let good = Verdict::default();
         let page = Report::new(&plan(), &good, Duration::from_secs(1), &latency).page(&plan(), &good);
-        assert!(page.ends_with("\nPASSED: oversold 0, undersold 0, drift 0, errors 0\n"), "{page}");
-        let bad = Verdict { oversold: 3, ..Verdict::default() };
+        assert!(
+            page.ends_with("\nPASSED: oversold 0, undersold 0, drift 0, errors 0\n"),
+            "{page}"
+        );
+        let bad = Verdict {
+            oversold: 3,
+            ..Verdict::default()
+        };
         let page = Report::new(&plan(), &bad, Duration::from_secs(1), &latency).page(&plan(), &bad);
-        assert!(page.ends_with("\nFAILED: oversold 3, undersold 0, drift 0, errors 0\n"), "{page}");
+        assert!(
+            page.ends_with("\nFAILED: oversold 3, undersold 0, drift 0, errors 0\n"),
+            "{page}"
+        );
     }
 
     #[test]
     fn numbers_for_people() {
-        assert_eq!(["0", "999", "1,000", "1,234,567"], [0, 999, 1_000, 1_234_567].map(grouped).as_slice());
+        assert_eq!(
+            ["0", "999", "1,000", "1,234,567"],
+            [0, 999, 1_000, 1_234_567].map(grouped).as_slice()
+        );
         assert_eq!(milliseconds(12_345), "12.34 ms");
     }
 }

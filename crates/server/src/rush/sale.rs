@@ -50,7 +50,10 @@ impl Sale {
     }
 
     /// Serves `buyers` in their order.
-    pub(crate) async fn serve(self: &Rc<Self>, buyers: impl Iterator<Item = u32> + 'static) -> Result<(), LoadError> {
+    pub(crate) async fn serve(
+        self: &Rc<Self>,
+        buyers: impl Iterator<Item = u32> + 'static,
+    ) -> Result<(), LoadError> {
         let queue = Rc::new(RefCell::new(buyers));
         let mut workers = JoinSet::new();
         for _ in 0..self.workers {
@@ -58,20 +61,27 @@ impl Sale {
             workers.spawn_local(async move {
                 let mut request = Request::default();
                 loop {
-                    let Some(buyer) = queue.borrow_mut().next() else { break };
+                    let Some(buyer) = queue.borrow_mut().next() else {
+                        break;
+                    };
                     sale.buy(buyer, &mut request).await;
                     sale.progress.step();
                 }
             });
         }
         while let Some(ended) = workers.join_next().await {
-            ended.map_err(|error| LoadError::Request { what: "serving buyers".to_owned(), why: error.to_string() })?;
+            ended.map_err(|error| LoadError::Request {
+                what: "serving buyers".to_owned(),
+                why: error.to_string(),
+            })?;
         }
         Ok(())
     }
 
     async fn buy(&self, buyer: u32, request: &mut Request) {
-        let Some(order) = self.plan.order(buyer as usize) else { return };
+        let Some(order) = self.plan.order(buyer as usize) else {
+            return;
+        };
         let id = self.plan.order_id(buyer as usize);
         match self.reserve(buyer, order, &id, request).await {
             Reserved::Granted => {}
@@ -91,11 +101,22 @@ impl Sale {
     }
 
     async fn reserve(&self, buyer: u32, order: Order, id: &str, request: &mut Request) -> Reserved {
-        let sku = self.sku_names.get(order.sku as usize).map(String::as_str).unwrap_or_default();
-        let line = OrderLine { sku, quantity: u64::from(order.quantity) };
-        let ask = Ask::Reserve { ttl_seconds: u64::from(self.ttl_seconds) };
+        let sku = self
+            .sku_names
+            .get(order.sku as usize)
+            .map(String::as_str)
+            .unwrap_or_default();
+        let line = OrderLine {
+            sku,
+            quantity: u64::from(order.quantity),
+        };
+        let ask = Ask::Reserve {
+            ttl_seconds: u64::from(self.ttl_seconds),
+        };
         request.order(self.caller.target(), id, id, ask, line);
-        let answers = self.send(buyer, Verb::Reserve, id, order.reserve_twice, request).await;
+        let answers = self
+            .send(buyer, Verb::Reserve, id, order.reserve_twice, request)
+            .await;
         let codes = || answers.iter().flatten().map(|answer| answer.code);
         if codes().any(Code::is_done) {
             Reserved::Granted
@@ -107,7 +128,14 @@ impl Sale {
     }
 
     /// Sends a request once, or twice at once, and keeps what came back.
-    async fn send(&self, buyer: u32, verb: Verb, id: &str, twice: bool, request: &Request) -> Vec<Option<Answer>> {
+    async fn send(
+        &self,
+        buyer: u32,
+        verb: Verb,
+        id: &str,
+        twice: bool,
+        request: &Request,
+    ) -> Vec<Option<Answer>> {
         let read = |http: u16, body: &[u8]| Answer::read(http, body, id);
         let outcomes = if twice {
             let (first, second) = self.caller.call_twice(request.bytes(), read).await;
@@ -120,10 +148,15 @@ impl Sale {
             .into_iter()
             .map(|outcome| match outcome {
                 Outcome::Answered { answer, resent } => {
-                    history.note(Event { buyer, verb, resent, answer: Some(answer) });
+                    history.note(Event {
+                        buyer,
+                        verb,
+                        resent,
+                        answer: Some(answer),
+                    });
                     Some(answer)
                 }
-                Outcome::Unanswered { why } => {
+                Outcome::Unanswered { why } | Outcome::Useless { why } => {
                     history.note_unanswered(buyer, verb, id, &why);
                     None
                 }

@@ -56,7 +56,9 @@ impl Sale {
             if units_left == 0 {
                 return true;
             }
-            let Some(order) = self.plan.order(*buyer as usize) else { return false };
+            let Some(order) = self.plan.order(*buyer as usize) else {
+                return false;
+            };
             let quantity = u64::from(order.quantity);
             match left.get_mut(order.sku as usize) {
                 Some(left) if *left >= quantity => {
@@ -101,8 +103,10 @@ impl Sale {
             under_way.spawn_local(ask(buyer));
         }
         while let Some(ended) = under_way.join_next().await {
-            let (buyer, said) =
-                ended.map_err(|error| LoadError::Request { what: "asking by id".to_owned(), why: error.to_string() })?;
+            let (buyer, said) = ended.map_err(|error| LoadError::Request {
+                what: "asking by id".to_owned(),
+                why: error.to_string(),
+            })?;
             if let (Some(account), Some(order)) = (accounts.get_mut(buyer), self.plan.order(buyer)) {
                 account.ask(&order, &self.plan.order_id(buyer), &said?);
             }
@@ -115,5 +119,10 @@ impl Sale {
 }
 
 fn ends(accounts: &[Account], which: impl Fn(End) -> bool) -> Vec<usize> {
-    accounts.iter().enumerate().filter(|(_, account)| which(account.end)).map(|(buyer, _)| buyer).collect()
+    accounts
+        .iter()
+        .enumerate()
+        .filter(|(_, account)| which(account.end))
+        .map(|(buyer, _)| buyer)
+        .collect()
 }

@@ -20,12 +20,16 @@ pub(crate) struct SkuUnits {
 impl SkuUnits {
     /// Units sold that were not there.
     pub(crate) fn oversold(&self) -> u64 {
-        self.confirmed.saturating_sub(self.returned).saturating_sub(self.supply)
+        self.confirmed
+            .saturating_sub(self.returned)
+            .saturating_sub(self.supply)
     }
 
     /// Units that were there, were not sold, and cannot be bought.
     pub(crate) fn undersold(&self) -> u64 {
-        (self.supply + self.returned).saturating_sub(self.confirmed).saturating_sub(self.available)
+        (self.supply + self.returned)
+            .saturating_sub(self.confirmed)
+            .saturating_sub(self.available)
     }
 }
 
@@ -53,8 +57,14 @@ impl Verdict {
     /// Judges a run. `stock` holds the final counters of the plan's SKUs, in its order.
     pub(crate) fn of(plan: &Plan, accounts: &[Account], stock: &[StockCounters], audit: &Audit) -> Self {
         let mut verdict = Self::default();
-        let mut units: Vec<SkuUnits> =
-            plan.supply.iter().map(|supply| SkuUnits { supply: *supply, ..SkuUnits::default() }).collect();
+        let mut units: Vec<SkuUnits> = plan
+            .supply
+            .iter()
+            .map(|supply| SkuUnits {
+                supply: *supply,
+                ..SkuUnits::default()
+            })
+            .collect();
         for (order, account) in plan.orders.iter().zip(accounts) {
             verdict.granted += u64::from(account.granted);
             verdict.replayed += account.replayed;
@@ -84,18 +94,30 @@ impl Verdict {
             verdict.units_sold += units.confirmed;
             verdict.units_left += units.available;
             if shown.sold != units.confirmed {
-                verdict.drift.push(format!("{sku}: buyers bought {}, the service sold {}", units.confirmed, shown.sold));
+                verdict.drift.push(format!(
+                    "{sku}: buyers bought {}, the service sold {}",
+                    units.confirmed, shown.sold
+                ));
             }
             if shown.reserved != 0 {
-                verdict.drift.push(format!("{sku}: {} units are reserved after the longest end", shown.reserved));
+                verdict.drift.push(format!(
+                    "{sku}: {} units are reserved after the longest end",
+                    shown.reserved
+                ));
             }
             if shown.on_hand + shown.sold != units.supply {
-                verdict.drift.push(format!("{sku}: {} units were supplied, {shown:?}", units.supply));
+                verdict
+                    .drift
+                    .push(format!("{sku}: {} units were supplied, {shown:?}", units.supply));
             }
         }
-        let contradictions = accounts.iter().flat_map(|account| account.contradictions.iter().cloned());
+        let contradictions = accounts
+            .iter()
+            .flat_map(|account| account.contradictions.iter().cloned());
         verdict.drift.extend(contradictions);
-        verdict.drift.extend(audit.findings.iter().map(|finding| format!("audit: {finding}")));
+        verdict
+            .drift
+            .extend(audit.findings.iter().map(|finding| format!("audit: {finding}")));
         if audit.truncated {
             verdict.drift.push("audit: there are more findings".to_owned());
         }

@@ -31,13 +31,23 @@ fn account(end: End) -> Account {
 }
 
 fn stock(on_hand: u64, reserved: u64, sold: u64) -> StockCounters {
-    StockCounters { on_hand, reserved, sold, available: on_hand - reserved }
+    StockCounters {
+        on_hand,
+        reserved,
+        sold,
+        available: on_hand - reserved,
+    }
 }
 
 #[test]
 fn the_two_formulas() {
     let units = |supply, confirmed, returned, available| {
-        let units = SkuUnits { supply, confirmed, returned, available };
+        let units = SkuUnits {
+            supply,
+            confirmed,
+            returned,
+            available,
+        };
         (units.oversold(), units.undersold())
     };
     assert_eq!(units(10, 10, 0, 0), (0, 0), "sold out");
@@ -46,13 +56,23 @@ fn the_two_formulas() {
     assert_eq!(units(10, 9, 0, 0), (0, 1), "one leaked");
     assert_eq!(units(10, 11, 1, 0), (0, 0), "one came back and was sold again");
     assert_eq!(units(10, 10, 1, 0), (0, 1), "one came back and leaked");
-    assert_eq!(units(10, 10, 0, 1), (0, 0), "a unit too many on the shelf is for the audit to find");
+    assert_eq!(
+        units(10, 10, 0, 1),
+        (0, 0),
+        "a unit too many on the shelf is for the audit to find"
+    );
     assert_eq!(units(0, 0, 0, 0), (0, 0), "nothing for sale");
 }
 
 #[test]
 fn a_good_run() {
-    let ends = [End::Confirmed, End::Cancelled, End::Expired, End::Refused, End::Confirmed];
+    let ends = [
+        End::Confirmed,
+        End::Cancelled,
+        End::Expired,
+        End::Refused,
+        End::Confirmed,
+    ];
     let plan = plan(&[5], &[(0, 2), (0, 1), (0, 1), (0, 1), (0, 3)]);
     let verdict = Verdict::of(&plan, &ends.map(account), &[stock(0, 0, 5)], &Audit::default());
     let expected = Verdict {
@@ -71,8 +91,12 @@ fn a_good_run() {
 #[test]
 fn oversold_on_one_sku_is_not_made_up_for_by_another() {
     let plan = plan(&[1, 5], &[(0, 1), (0, 1), (1, 1)]);
-    let verdict =
-        Verdict::of(&plan, &[End::Confirmed; 3].map(account), &[stock(0, 0, 2), stock(4, 0, 1)], &Audit::default());
+    let verdict = Verdict::of(
+        &plan,
+        &[End::Confirmed; 3].map(account),
+        &[stock(0, 0, 2), stock(4, 0, 1)],
+        &Audit::default(),
+    );
     assert_eq!((verdict.oversold, verdict.undersold), (1, 0));
     assert!(!verdict.is_good());
 }
@@ -80,7 +104,12 @@ fn oversold_on_one_sku_is_not_made_up_for_by_another() {
 #[test]
 fn a_unit_that_nobody_can_buy_is_undersold() {
     let plan = plan(&[3], &[(0, 1), (0, 1)]);
-    let verdict = Verdict::of(&plan, &[End::Confirmed, End::Expired].map(account), &[stock(2, 1, 1)], &Audit::default());
+    let verdict = Verdict::of(
+        &plan,
+        &[End::Confirmed, End::Expired].map(account),
+        &[stock(2, 1, 1)],
+        &Audit::default(),
+    );
     assert_eq!((verdict.oversold, verdict.undersold), (0, 1));
     assert!(!verdict.is_good());
 }
@@ -96,13 +125,28 @@ fn each_kind_of_drift_alone_fails_the_run() {
         (verdict.drift.len(), verdict.is_good())
     };
     assert_eq!(judge(&sold(), &[good], &Audit::default()), (0, true));
-    let finding = Audit { findings: vec![serde_json::json!({"sku": "x"})], truncated: false };
+    let finding = Audit {
+        findings: vec![serde_json::json!({"sku": "x"})],
+        truncated: false,
+    };
     assert_eq!(judge(&sold(), &[good], &finding), (1, false), "audit");
-    assert_eq!(judge(&sold(), &[], &Audit::default()), (1, false), "no final state");
-    assert_eq!(judge(&sold(), &[stock(1, 0, 2)], &Audit::default()), (2, false), "sold more than was bought");
+    assert_eq!(
+        judge(&sold(), &[], &Audit::default()),
+        (1, false),
+        "no final state"
+    );
+    assert_eq!(
+        judge(&sold(), &[stock(1, 0, 2)], &Audit::default()),
+        (2, false),
+        "sold more than was bought"
+    );
     let mut contradicted = sold();
     contradicted[0].contradictions.push("done twice".to_owned());
-    assert_eq!(judge(&contradicted, &[good], &Audit::default()), (1, false), "answers");
+    assert_eq!(
+        judge(&contradicted, &[good], &Audit::default()),
+        (1, false),
+        "answers"
+    );
 }
 
 #[test]
