@@ -166,7 +166,7 @@ pub enum Refusal {
     BelowReserved {
         /// The location.
         location: Id,
-        /// What on_hand would have become (may be negative).
+        /// What `on_hand` would have become (may be negative).
         result: i64,
         /// Units reserved there.
         reserved: u64,

@@ -80,7 +80,11 @@ impl Shard {
 
 fn check_values(changes: &Changes) -> Try<()> {
     let mut wrong = Vec::new();
-    let locations: Vec<&Id> = changes.safety_stock.iter().map(|(location, _)| location).collect();
+    let locations: Vec<&Id> = changes
+        .safety_stock
+        .iter()
+        .map(|(location, _)| location)
+        .collect();
     check_distinct("safety_stock", &locations, &mut wrong);
     for (location, floor) in &changes.safety_stock {
         if *floor > QUANTITY_MAX {

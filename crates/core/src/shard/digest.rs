@@ -15,7 +15,10 @@ struct Encoder(SipHasher24);
 impl Encoder {
     // The keys are the first digits of pi; they only must never change.
     fn new(kind: u8) -> Self {
-        let mut encoder = Self(SipHasher24::new_with_keys(0x2436_f6a8_885a_308d, 0x1319_8a2e_0370_7344));
+        let mut encoder = Self(SipHasher24::new_with_keys(
+            0x2436_f6a8_885a_308d,
+            0x1319_8a2e_0370_7344,
+        ));
         encoder.byte(kind);
         encoder
     }
@@ -156,8 +159,12 @@ pub(super) fn configure(configure: &Configure) -> Digest {
     encoder.option(changes.limit_per_owner, |encoder, limit| {
         encoder.option(limit, Encoder::number);
     });
-    encoder.option(changes.opens_at, |encoder, at| encoder.option(at, Encoder::signed));
-    encoder.option(changes.closes_at, |encoder, at| encoder.option(at, Encoder::signed));
+    encoder.option(changes.opens_at, |encoder, at| {
+        encoder.option(at, Encoder::signed);
+    });
+    encoder.option(changes.closes_at, |encoder, at| {
+        encoder.option(at, Encoder::signed);
+    });
     encoder.option(changes.paused, |encoder, paused| encoder.byte(u8::from(paused)));
     encoder.option(changes.order.as_ref(), |encoder, order| {
         encoder.number(order.len() as u64);

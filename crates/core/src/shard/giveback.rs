@@ -25,7 +25,9 @@ impl Shard {
                 return Err(Stop::Refused(Refusal::IdReused, past.seq));
             }
             let spot = self.find_reservation(call, &past.record.reservation)?;
-            let slot = spot.slot.ok_or(Stop::Corrupt("a return without its reservation"))?;
+            let slot = spot
+                .slot
+                .ok_or(Stop::Corrupt("a return without its reservation"))?;
             let needs = self.hold(slot)?.seq.max(past.seq);
             return Ok(answer(
                 DoneCode::Replayed,

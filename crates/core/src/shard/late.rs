@@ -73,11 +73,7 @@ impl Shard {
                         .iter()
                         .filter(|(sku, place, _)| (*sku, *place) == (line.sku, part.place))
                         .fold(0_u64, |sum, (_, _, units)| sum.saturating_add(*units));
-                    let there = sku
-                        .place(part.place)?
-                        .counters
-                        .available()
-                        .saturating_sub(gone);
+                    let there = sku.place(part.place)?.counters.available().saturating_sub(gone);
                     let had = there.min(part.confirmed);
                     available = available.saturating_add(had);
                     taken.push((line.sku, part.place, had));

@@ -66,18 +66,25 @@ impl Shard {
         );
         let held = self.holds.find(hash, |hold| {
             hold.id == record.id
-                && self.tenants.get(hold.tenant).is_ok_and(|name| *name == record.tenant)
+                && self
+                    .tenants
+                    .get(hold.tenant)
+                    .is_ok_and(|name| *name == record.tenant)
         });
         if held.is_some() {
             return Err(LoadError::Twice { id });
         }
-        self.install(record, 0).map(|_| ()).map_err(|_| LoadError::Unknown { id })
+        self.install(record, 0)
+            .map(|_| ())
+            .map_err(|_| LoadError::Unknown { id })
     }
 
     /// Takes an ended reservation that the ledger brought. A live one proves that two chains were written.
     pub(super) fn install_reservation(&mut self, record: Reservation, seq: u64) -> Try<u32> {
         if record.status == Status::Pending {
-            return Err(Stop::Corrupt("the ledger has a live reservation that is not held here"));
+            return Err(Stop::Corrupt(
+                "the ledger has a live reservation that is not held here",
+            ));
         }
         self.install(record, seq)
     }

@@ -81,7 +81,10 @@ impl Memory {
 
     pub(super) fn is_absent(&self, space: Space, tenant: &Id, id: &Id) -> bool {
         self.absent.iter().any(|absent| {
-            absent.cursor >= self.forgot && absent.space == space && absent.id == *id && absent.tenant == *tenant
+            absent.cursor >= self.forgot
+                && absent.space == space
+                && absent.id == *id
+                && absent.tenant == *tenant
         })
     }
 

@@ -113,14 +113,13 @@ impl Owners {
     /// The owner's slot, referred to once more.
     pub(super) fn intern(&mut self, name: &Id) -> Try<u32> {
         let hash = self.hash(name);
-        let slot = match self.store.find(hash, |found| found == name) {
-            Some(slot) => slot,
-            None => {
-                let hashing = &self.hashing;
-                self.store.insert(hash, name.clone(), |other| {
-                    hashing.key(Kind::Owner, "", other.as_str())
-                })?
-            }
+        let slot = if let Some(slot) = self.store.find(hash, |found| found == name) {
+            slot
+        } else {
+            let hashing = &self.hashing;
+            self.store.insert(hash, name.clone(), |other| {
+                hashing.key(Kind::Owner, "", other.as_str())
+            })?
         };
         while self.references.len() <= slot as usize {
             self.references.push(0);

@@ -94,7 +94,9 @@ impl Shard {
                 continue;
             };
             let sku = self.skus.get(first.slot)?;
-            let Some(limit) = sku.limit_per_owner else { continue };
+            let Some(limit) = sku.limit_per_owner else {
+                continue;
+            };
             let freed = cart
                 .freed
                 .iter()
@@ -163,7 +165,10 @@ impl Left {
 
     /// A line that names its location; otherwise how much it could have had.
     fn take_pinned(&mut self, sku: &Sku, ask: &Ask<'_>) -> Result<HeldLine, u64> {
-        let place = ask.location.and_then(|location| sku.find(location)).ok_or(0_u64)?;
+        let place = ask
+            .location
+            .and_then(|location| sku.find(location))
+            .ok_or(0_u64)?;
         if self.at(place) < ask.quantity {
             return Err(self.at(place));
         }
@@ -183,7 +188,7 @@ impl Left {
         let whole = order.iter().position(|place| self.at(*place) >= ask.quantity);
         if let Some(rank) = whole {
             *settled &= rank == 0;
-            for place in order.get(rank).into_iter() {
+            for place in order.get(rank) {
                 parts.push(self.take(*place, ask.quantity));
             }
         } else {

@@ -21,6 +21,7 @@ use crate::record::{Digest, Status};
 use crate::reply::{Conflict, Decision, DoneCode, Refusal, RefusedLine};
 
 /// The reservation that a new one takes the place of.
+#[derive(Clone, Copy)]
 enum Old {
     None,
     /// It is pending: it goes when the new one comes.
@@ -175,10 +176,7 @@ impl Shard {
     }
 }
 
-fn refuse<T>(
-    mut rows: Vec<RefusedLine<T>>,
-    refusal: impl FnOnce(Vec<RefusedLine<T>>) -> Refusal,
-) -> Try<()> {
+fn refuse<T>(mut rows: Vec<RefusedLine<T>>, refusal: impl FnOnce(Vec<RefusedLine<T>>) -> Refusal) -> Try<()> {
     if rows.is_empty() {
         return Ok(());
     }
@@ -196,8 +194,16 @@ fn check_values(reserve: &Reserve, asks: &[Ask<'_>]) -> Try<()> {
             format!("{TTL_MS_MIN}..={TTL_MS_MAX}"),
         ));
     }
-    if reserve.supersedes.as_ref().is_some_and(|id: &Id| *id == reserve.id) {
-        wrong.push(field("supersedes", &reserve.id, "another id than the reservation's own"));
+    if reserve
+        .supersedes
+        .as_ref()
+        .is_some_and(|id: &Id| *id == reserve.id)
+    {
+        wrong.push(field(
+            "supersedes",
+            &reserve.id,
+            "another id than the reservation's own",
+        ));
     }
     if wrong.is_empty() {
         Ok(())

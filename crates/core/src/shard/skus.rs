@@ -61,7 +61,9 @@ impl Sku {
     }
 
     pub(super) fn place(&self, number: u8) -> Try<&Place> {
-        self.places.get(usize::from(number)).ok_or(Stop::Corrupt("location"))
+        self.places
+            .get(usize::from(number))
+            .ok_or(Stop::Corrupt("location"))
     }
 
     pub(super) fn find(&self, location: &Id) -> Option<u8> {

@@ -34,9 +34,7 @@ impl<T> Chunked<T> {
     }
 
     pub(super) fn get_mut(&mut self, at: usize) -> Option<&mut T> {
-        self.chunks
-            .get_mut(at >> CHUNK_BITS)?
-            .get_mut(at & (CHUNK - 1))
+        self.chunks.get_mut(at >> CHUNK_BITS)?.get_mut(at & (CHUNK - 1))
     }
 
     pub(super) fn push(&mut self, value: T) {

@@ -1,8 +1,8 @@
 //! Operators' commands on units: count, adjust, transfer; and what all stock commands share.
 
 use alloc::format;
-use alloc::string::ToString;
 use alloc::vec;
+use core::fmt::Display;
 
 use super::carry::{Load, Moves, Shift, signed};
 use super::lookup::Call;
@@ -79,12 +79,11 @@ impl Shard {
             Some(slot) => slot,
             None => self.create_sku(&call.command.tenant, &set.sku)?,
         };
-        let place = match place {
-            Some(place) => place,
-            None => {
-                let sku = self.skus.get_mut(slot)?;
-                sku.add(set.location.clone(), Counters::default())?
-            }
+        let place = if let Some(place) = place {
+            place
+        } else {
+            let sku = self.skus.get_mut(slot)?;
+            sku.add(set.location.clone(), Counters::default())?
         };
         let mut load = Load::default();
         load.shift(Shift {
@@ -120,7 +119,7 @@ impl Shard {
         let sku = self.skus.get(slot)?;
         let place = known_place(sku, &adjust.location)?;
         let before = sku.place(place)?.counters;
-        check_on_hand("delta", adjust.delta, &adjust.location, before, adjust.delta)?;
+        check_on_hand("delta", &adjust.delta, &adjust.location, before, adjust.delta)?;
         let mut load = Load::default();
         load.shift(Shift {
             sku: slot,
@@ -143,7 +142,11 @@ impl Shard {
             return Ok(replay);
         }
         if transfer.quantity == 0 || transfer.quantity > QUANTITY_MAX {
-            return Err(invalid("quantity", transfer.quantity, format!("1..={QUANTITY_MAX}")));
+            return Err(invalid(
+                "quantity",
+                transfer.quantity,
+                format!("1..={QUANTITY_MAX}"),
+            ));
         }
         if transfer.from == transfer.to {
             return Err(invalid("to", &transfer.to, "another location than \"from\""));
@@ -157,7 +160,7 @@ impl Shard {
         for (location, delta) in [(&transfer.from, units.saturating_neg()), (&transfer.to, units)] {
             let place = known_place(sku, location)?;
             let before = sku.place(place)?.counters;
-            check_on_hand("quantity", transfer.quantity, location, before, delta)?;
+            check_on_hand("quantity", &transfer.quantity, location, before, delta)?;
             load.shift(Shift {
                 sku: slot,
                 place,
@@ -279,7 +282,11 @@ fn counted(set: &Set, exists: bool, before: Counters) -> Try<i64> {
     let target = signed(set.target);
     let sold_since = match set.count {
         Count::Create if exists => {
-            return Err(invalid("sold_seen", "none", "a figure, or force: the location exists"));
+            return Err(invalid(
+                "sold_seen",
+                "none",
+                "a figure, or force: the location exists",
+            ));
         }
         Count::Seen { sold_seen } if sold_seen > before.sold => {
             return Err(invalid("sold_seen", sold_seen, format!("0..={}", before.sold)));
@@ -289,18 +296,12 @@ fn counted(set: &Set, exists: bool, before: Counters) -> Try<i64> {
     };
     let result = target.saturating_sub(sold_since);
     let delta = result.saturating_sub(signed(before.on_hand));
-    check_on_hand("on_hand", set.target, &set.location, before, delta)?;
+    check_on_hand("on_hand", &set.target, &set.location, before, delta)?;
     Ok(delta)
 }
 
 // Whether on_hand may change so: not below what is reserved, and supply stays in its range.
-fn check_on_hand(
-    name: &str,
-    found: impl ToString,
-    location: &Id,
-    before: Counters,
-    delta: i64,
-) -> Try<()> {
+fn check_on_hand(name: &str, found: &dyn Display, location: &Id, before: Counters, delta: i64) -> Try<()> {
     let result = signed(before.on_hand).saturating_add(delta);
     if result < signed(before.reserved) {
         return Err(Stop::from(Refusal::BelowReserved {
@@ -313,7 +314,7 @@ fn check_on_hand(
     if supply > signed(QUANTITY_MAX) {
         return Err(invalid(
             name,
-            found.to_string(),
+            found,
             format!("on_hand + sold of {location} at most {QUANTITY_MAX}; it would be {supply}"),
         ));
     }
