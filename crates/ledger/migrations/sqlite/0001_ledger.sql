@@ -167,10 +167,11 @@ CREATE TABLE movements (
 -- How far the tables below are filled. Movements with higher numbers are the tail: whoever asks reads the tables and
 -- then the tail, which is bounded.
 CREATE TABLE deferred (
-  one     INTEGER PRIMARY KEY CHECK (one = 1),
-  indexed INTEGER NOT NULL
+  one         INTEGER PRIMARY KEY CHECK (one = 1),
+  indexed     INTEGER NOT NULL,                          -- a movement's number
+  reservation INTEGER NOT NULL                           -- the highest reservation then
 ) STRICT;
-INSERT INTO deferred VALUES (1, 0);
+INSERT INTO deferred VALUES (1, 0, 0);
 
 -- Every reservation by its owner, and what it counts towards the owner's usage of a SKU, if `era` is still the SKU's.
 CREATE TABLE owners (

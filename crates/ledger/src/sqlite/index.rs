@@ -95,10 +95,13 @@ pub(super) fn fill(conn: &Connection, indexed: i64, last: i64) -> rusqlite::Resu
     let mut by_owner = Vec::new();
     let mut add = conn.prepare_cached("INSERT OR REPLACE INTO live (reservation) VALUES (?1)")?;
     let mut remove = conn.prepare_cached("DELETE FROM live WHERE reservation = ?1")?;
+    let known: i64 = conn
+        .prepare_cached("SELECT reservation FROM deferred")?
+        .query_row([], |row| row.get(0))?;
     for n in changed(conn, indexed)? {
         if used(conn, n, &mut by_owner)? {
             add.execute([n])?;
-        } else {
+        } else if n <= known {
             remove.execute([n])?;
         }
     }
@@ -116,8 +119,10 @@ pub(super) fn fill(conn: &Connection, indexed: i64, last: i64) -> rusqlite::Resu
             one.used
         ])?;
     }
-    conn.prepare_cached("UPDATE deferred SET indexed = ?1")?
-        .execute([last])?;
+    conn.prepare_cached(
+        "UPDATE deferred SET indexed = ?1, reservation = (SELECT ifnull(max(n), 0) FROM reservations)",
+    )?
+    .execute([last])?;
     tracing::debug!(
         movements = last - indexed,
         seconds = started.elapsed().as_secs_f64(),

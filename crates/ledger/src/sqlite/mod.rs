@@ -1,8 +1,10 @@
 //! The embedded ledger: one SQLite file in write-ahead mode, synchronous=FULL, one connection that writes.
 
 mod audit;
+mod checkpoint;
 mod codes;
 mod errors;
+mod history;
 mod index;
 mod migrate;
 mod names;

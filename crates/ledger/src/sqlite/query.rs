@@ -1,14 +1,13 @@
-//! Questions over many rows: usage, pages of SKUs, movements and reservations.
+//! Owner usage and pages of SKUs.
 
 use std::collections::{HashMap, HashSet};
 
 use rusqlite::params;
-use stockade_core::{Id, Reservation, SkuRecord};
+use stockade_core::{Id, SkuRecord};
 
 use super::codes;
 use super::index::{self, Used};
 use super::reader::Reader;
-use crate::api::{MovementPage, MovementQuery, ReservationQuery};
 
 /// The present era of every SKU of a shard.
 pub(super) fn eras(reader: &Reader, shard: u32) -> rusqlite::Result<HashMap<i64, u32>> {
@@ -115,15 +114,4 @@ pub(super) fn sku_page(
         page.push(reader.sku_record(row.get(0)?)?);
     }
     Ok(page)
-}
-
-pub(super) fn movements(_reader: &Reader, _query: &MovementQuery) -> rusqlite::Result<MovementPage> {
-    Ok(MovementPage::default())
-}
-
-pub(super) fn reservations(
-    _reader: &Reader,
-    _query: &ReservationQuery,
-) -> rusqlite::Result<Vec<Reservation>> {
-    Ok(Vec::new())
 }

@@ -12,8 +12,8 @@ use super::audit::audit;
 use super::codes;
 use super::errors::ledger_error;
 use super::index;
-use super::query;
 use super::reader::Reader;
+use super::{history, query};
 use crate::api::{
     Finding, Found, LedgerError, MovementPage, MovementQuery, ReservationQuery, ShardRow, View,
 };
@@ -187,11 +187,11 @@ impl View for SqliteView {
     }
 
     fn movements(&self, query: &MovementQuery) -> Result<MovementPage, LedgerError> {
-        self.ask(|reader| query::movements(reader, query))
+        self.ask(|reader| history::movements(reader, query))
     }
 
     fn reservations(&self, query: &ReservationQuery) -> Result<Vec<Reservation>, LedgerError> {
-        self.ask(|reader| query::reservations(reader, query))
+        self.ask(|reader| history::reservations(reader, query))
     }
 
     fn audit(&self, shard: u32, limit: usize) -> Result<Vec<Finding>, LedgerError> {

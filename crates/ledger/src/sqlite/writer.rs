@@ -5,6 +5,7 @@ use std::path::Path;
 use rusqlite::{Connection, OptionalExtension, params};
 use stockade_core::Entry;
 
+use super::checkpoint::Checkpointer;
 use super::errors::{commit_error, ledger_error};
 use super::index;
 use super::names::Names;
@@ -20,6 +21,7 @@ const TAIL_MAX: i64 = 50_000;
 #[derive(Debug)]
 pub(super) struct Writer {
     conn: Connection,
+    checkpointer: Checkpointer,
     names: Names,
     numbers: Numbers,
     indexed: i64,
@@ -30,9 +32,11 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn new(conn: Connection, path: &Path) -> Result<Self, LedgerError> {
+    pub(super) fn new(mut conn: Connection, path: &Path) -> Result<Self, LedgerError> {
+        let checkpointer = Checkpointer::start(&mut conn, path)?;
         let mut writer = Self {
             conn,
+            checkpointer,
             names: Names::default(),
             numbers: Numbers::default(),
             indexed: 0,
@@ -123,6 +127,7 @@ impl Writer {
                 self.commit(path)?;
                 self.numbers = numbers;
                 self.indexed = indexed;
+                self.checkpointer.after_commit(&self.conn);
                 Ok(())
             }
             Err(fault) => {

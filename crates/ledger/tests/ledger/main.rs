@@ -1,4 +1,5 @@
 //! The SQLite ledger from outside: everything goes through its public interface and its file.
 
+mod queries;
 mod round_trip;
 mod support;
