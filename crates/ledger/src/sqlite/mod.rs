@@ -1,6 +1,7 @@
 //! The embedded ledger: one SQLite file in write-ahead mode, synchronous=FULL, one connection that writes.
 
 mod audit;
+mod audit_reservations;
 mod checkpoint;
 mod codes;
 mod errors;
