@@ -170,7 +170,7 @@ impl Shard {
             status: Status::Confirmed,
             ends_at: self.clock,
         };
-        let (reservation, seq) = self.grant(call.command, grant, lines)?;
+        let (reservation, seq) = self.grant(call.command, &grant, lines)?;
         Ok(done(DoneCode::Ok, reservation, seq))
     }
 }

@@ -185,12 +185,10 @@ impl Left {
     fn take_free(&mut self, sku: &Sku, ask: &Ask<'_>, settled: &mut bool) -> Result<HeldLine, u64> {
         let order = sku.order();
         let mut parts = SmallVec::new();
-        let whole = order.iter().position(|place| self.at(*place) >= ask.quantity);
-        if let Some(rank) = whole {
+        let whole = (0_usize..).zip(order).find(|(_, place)| self.at(**place) >= ask.quantity);
+        if let Some((rank, place)) = whole {
             *settled &= rank == 0;
-            for place in order.get(rank) {
-                parts.push(self.take(*place, ask.quantity));
-            }
+            parts.push(self.take(*place, ask.quantity));
         } else {
             *settled = false;
             let all = order.iter().map(|place| self.at(*place));

@@ -83,7 +83,7 @@ impl Shard {
             status,
             ends_at,
         };
-        let (reservation, seq) = self.grant(call.command, grant, lines)?;
+        let (reservation, seq) = self.grant(call.command, &grant, lines)?;
         Ok(done(DoneCode::Ok, reservation, seq))
     }
 

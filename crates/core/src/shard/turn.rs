@@ -116,7 +116,7 @@ impl Shard {
     pub(super) fn grant(
         &mut self,
         command: &Command,
-        grant: Grant<'_>,
+        grant: &Grant<'_>,
         lines: HeldLines,
     ) -> Try<(Reservation, u64)> {
         let owner = self.owners.intern(grant.owner)?;
