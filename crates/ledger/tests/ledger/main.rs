@@ -1,5 +1,8 @@
 //! The SQLite ledger from outside: everything goes through its public interface and its file.
 
+mod audit;
+mod fence;
+mod opening;
 mod queries;
 mod round_trip;
 mod support;

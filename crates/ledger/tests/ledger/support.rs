@@ -49,7 +49,7 @@ impl Book {
             epoch: row.epoch,
             seq: row.cursor,
             tag: row.tag,
-            now: 1_000,
+            now: row.at.max(1_000),
             skus: BTreeMap::new(),
             reservations: BTreeMap::new(),
             effects: Vec::new(),
