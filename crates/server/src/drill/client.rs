@@ -198,7 +198,7 @@ impl Client {
         };
         match command {
             Command::Reserve { ttl_seconds } => {
-                request.order(target, &id, &id, Ask::Reserve { ttl_seconds }, line)
+                request.order(target, &id, &id, Ask::Reserve { ttl_seconds }, line);
             }
             Command::Deduct => request.order(target, &id, &id, Ask::Deduct, line),
             Command::Confirm => request.action(target, &id, "confirm"),

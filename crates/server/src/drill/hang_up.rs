@@ -68,6 +68,7 @@ async fn hang_up_often(
 ) -> Result<Client, LoadError> {
     let mut request = Request::default();
     while let Some(rest) = left.get().checked_sub(1) {
+        left.set(rest);
         let step = client.choose(&shop);
         let (Step::First { claim, command } | Step::Again { claim, command }) = step;
         client.write(&shop, &patient, claim, command, &mut request);
@@ -86,10 +87,12 @@ async fn hang_up_often(
         let answer = plan.send(patient.target(), request.bytes(), &id).await;
         match answer {
             // The answer was faster: no hang-up, and the drill goes on with what it says.
-            Ok(Some(outcome)) if !is_cut => client.take(&shop, step, outcome),
+            Ok(Some(outcome)) if !is_cut => {
+                left.set(left.get() + 1);
+                client.take(&shop, step, outcome);
+            }
             // Half a request is no request: the claim stays what it was, with nothing in doubt.
             _ if is_cut => {
-                left.set(rest);
                 client.touched.push(claim);
                 client.tally.sent += 1;
                 client.reopen(claim);

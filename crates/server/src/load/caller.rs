@@ -34,6 +34,9 @@ impl Default for Patience {
     }
 }
 
+/// An hour: longer latencies count as that.
+const LATENCY_US_MAX: u64 = 3_600_000_000;
+
 /// What became of a request.
 #[derive(Clone, Debug)]
 pub(crate) enum Outcome<T> {
@@ -85,12 +88,11 @@ pub(crate) struct Caller {
 
 impl Caller {
     pub(crate) fn new(target: Target, in_flight_max: u32, patience: Patience) -> Result<Self, LoadError> {
-        // Three digits are kept whatever the size of a value: it grows on its own.
-        let mut latency_us = Histogram::new(3).map_err(|error| LoadError::Request {
-            what: "counting latencies".to_owned(),
-            why: error.to_string(),
-        })?;
-        latency_us.auto(true);
+        let latency_us =
+            Histogram::new_with_bounds(1, LATENCY_US_MAX, 3).map_err(|error| LoadError::Request {
+                what: "counting latencies".to_owned(),
+                why: error.to_string(),
+            })?;
         Ok(Self {
             target,
             patience,

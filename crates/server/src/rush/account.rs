@@ -151,7 +151,7 @@ impl Account {
                 }
                 (Code::Expired, _) if settled == End::Confirmed => late = true,
                 (code, _) => {
-                    self.contradict(format!("a reservation to be {settled:?} was answered {code:?}"))
+                    self.contradict(format!("a reservation to be {settled:?} was answered {code:?}"));
                 }
             }
         }
