@@ -35,6 +35,10 @@ pub(crate) trait HotTier: Send + Sync + fmt::Debug {
 
 /// What one call of a caller brings. Dropping the receiving side leaves each command whole: done, or never begun.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one command is the common case and needs no allocation of its own"
+)]
 pub(crate) enum Submission {
     /// One command.
     One {

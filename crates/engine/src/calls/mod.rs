@@ -38,7 +38,7 @@ impl<'a> Base<'a> {
         match Id::new(text) {
             Ok(id) => id,
             Err(error) => {
-                self.problem(field, error.to_string(), IdError::ALLOWED.into());
+                self.problem(field, found(error), IdError::ALLOWED.into());
                 Id::default_name()
             }
         }
@@ -48,7 +48,7 @@ impl<'a> Base<'a> {
         match Reason::new(text) {
             Ok(reason) => reason,
             Err(error) => {
-                self.problem("reason", error.to_string(), Reason::ALLOWED.into());
+                self.problem("reason", found(error), Reason::ALLOWED.into());
                 Reason::default()
             }
         }
@@ -72,6 +72,16 @@ impl<'a> Base<'a> {
             action,
         };
         self.store.submit(command).await
+    }
+}
+
+/// What was found in place of an id.
+fn found(error: IdError) -> String {
+    match error {
+        IdError::Empty => "nothing".into(),
+        IdError::TooLong { bytes } => format!("{bytes} bytes"),
+        IdError::Control { at } => format!("a control character at byte {at}"),
+        IdError::Dots => "a dot segment".into(),
     }
 }
 

@@ -60,7 +60,7 @@ impl Stockade {
         SetCall { base, set }
     }
 
-    /// Changes on_hand of a location by a signed number, not 0.
+    /// Changes `on_hand` of a location by a signed number, not 0.
     #[must_use = "nothing happens until it is awaited"]
     pub fn adjust_stock(&self, id: &str, sku: &str, delta: i64) -> AdjustCall<'_> {
         let mut base = Base::new(self);
@@ -77,7 +77,7 @@ impl Stockade {
         AdjustCall { base, adjust }
     }
 
-    /// Moves on_hand units of a SKU from one location to another; both must exist.
+    /// Moves `on_hand` units of a SKU from one location to another; both must exist.
     #[must_use = "nothing happens until it is awaited"]
     pub fn transfer_stock(
         &self,

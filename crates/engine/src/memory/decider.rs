@@ -119,6 +119,7 @@ impl Decider {
             if self.mailbox.is_empty() || self.is_large() {
                 self.hand_over();
             }
+            self.rebuild_if_corrupt();
             self.publish();
             if self.is_over() {
                 break;
@@ -264,6 +265,11 @@ impl Decider {
     }
 
     fn reload(&mut self, why: &str) {
+        let recovering = format!("reloading from the ledger: {why}");
+        // Before anybody hears of the failure, so that whoever does sees the store as it is.
+        self.shared.set_readiness(Readiness::Recovering {
+            why: recovering.clone(),
+        });
         self.give_up(Lost::NotRecorded, why);
         self.failures = self.failures.saturating_add(1);
         let started = Reloading::start(
@@ -274,12 +280,24 @@ impl Decider {
         );
         match started {
             Ok(loader) => {
-                let why = format!("reloading from the ledger: {why}");
-                self.shared
-                    .set_readiness(Readiness::Recovering { why: why.clone() });
-                self.state = State::Recovering { why, loader };
+                self.state = State::Recovering {
+                    why: recovering,
+                    loader,
+                };
             }
             Err(error) => self.poison(&format!("no thread could be started to reload: {error}")),
+        }
+    }
+
+    fn rebuild_if_corrupt(&mut self) {
+        if let State::Running(running) = &self.state
+            && let Some(what) = running.corrupt()
+        {
+            tracing::error!(
+                what,
+                "the memory contradicts itself, which is a defect or damage; reloading under a new epoch; run an audit"
+            );
+            self.reload(&format!("the memory contradicted itself: {what}"));
         }
     }
 
@@ -384,7 +402,7 @@ fn start(loaded: Loaded, parts: &Parts, mailbox: &Arc<Mailbox>) -> std::io::Resu
     let Loaded { shard, at, view } = loaded;
     let nudged = mailbox.clone();
     let feed = load::feed_filter(parts.plan.shard, view, parts.ledger.clone(), move || {
-        nudged.nudge()
+        nudged.nudge();
     })?;
     Ok(Running::new(shard, at.seq, Some(feed)))
 }

@@ -47,22 +47,23 @@ pub(super) fn load(ledger: &dyn Ledger, plan: &Plan) -> Result<Loaded, LedgerErr
         )));
     }
     let mut shard = Shard::new(plan.shard, plan.rules, RandomState::new().hash_one(row.epoch));
-    // What the shard cannot take contradicts the rest of the ledger; the first such thing is reported.
-    let mut refused: Option<LoadError> = None;
-    let mut check = |result: Result<(), LoadError>| {
-        if let Err(error) = result {
-            refused.get_or_insert(error);
-        }
-    };
-    view.skus(plan.shard, &mut |sku| check(shard.load_sku(sku)))?;
-    view.live(plan.shard, &mut |reservation| check(shard.load_reservation(reservation)))?;
-    view.usage(plan.shard, &mut |tenant, sku, owner, used| {
-        check(shard.load_usage(tenant, sku, owner, used));
+    // A callback cannot stop the reading, so the first record that contradicts the rest is kept.
+    let mut wrong: Option<LoadError> = None;
+    view.skus(plan.shard, &mut |sku| {
+        wrong = wrong.take().or(shard.load_sku(sku).err());
     })?;
-    if let Some(error) = refused {
+    view.live(plan.shard, &mut |reservation| {
+        wrong = wrong.take().or(shard.load_reservation(reservation).err());
+    })?;
+    view.usage(plan.shard, &mut |tenant, sku, owner, used| {
+        wrong = wrong.take().or(shard.load_usage(tenant, sku, owner, used).err());
+    })?;
+    if let Some(error) = wrong {
         return Err(LedgerError::Corrupt {
             place: format!("shard {}", plan.shard),
-            message: error.to_string(),
+            message: format!(
+                "{error}; run an audit, and restore the ledger from a backup if it was changed by hand"
+            ),
         });
     }
     let at = Position {

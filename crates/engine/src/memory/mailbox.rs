@@ -93,6 +93,10 @@ impl Mailbox {
         self.waiting.load(Ordering::Relaxed)
     }
 
+    #[expect(
+        clippy::result_large_err,
+        reason = "given back only when the store is closed or broken"
+    )]
     /// Puts work in; gives it back when the mailbox is shut, with the reason.
     pub(super) fn submit(&self, work: Submission) -> Result<(), (Submission, Error)> {
         let asleep = {

@@ -106,8 +106,8 @@ impl Shared {
     fn set_readiness(&self, readiness: Readiness) {
         let mut board = self.board.lock();
         match (&board.readiness, &readiness) {
-            (Readiness::Poisoned { .. }, _) => {}
-            (Readiness::Closing, Readiness::Ready | Readiness::Recovering { .. }) => {}
+            (Readiness::Poisoned { .. }, _)
+            | (Readiness::Closing, Readiness::Ready | Readiness::Recovering { .. }) => {}
             _ => board.readiness = readiness,
         }
     }

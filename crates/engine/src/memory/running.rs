@@ -73,6 +73,8 @@ pub(super) struct Running {
     /// Look-ups to hand over.
     pub(super) jobs: Vec<Job>,
     feed: Option<Receiver<Feed>>,
+    /// What the shard found wrong with itself: nothing more is decided on it.
+    corrupt: Option<&'static str>,
     freezes: VecDeque<oneshot::Sender<Frozen>>,
     frozen: Option<(oneshot::Sender<Frozen>, Copy)>,
 }
@@ -96,6 +98,7 @@ impl Running {
             next_key: 0,
             jobs: Vec::new(),
             feed,
+            corrupt: None,
             freezes: VecDeque::new(),
             frozen: None,
         }
@@ -116,10 +119,19 @@ impl Running {
             && self.shard.unsealed() == 0
     }
 
+    /// What the shard found wrong with itself, once nothing is being recorded any more: time to give it up.
+    pub(super) fn corrupt(&self) -> Option<&'static str> {
+        self.corrupt.filter(|_| self.in_flight.is_none())
+    }
+
     // ---- deciding ----
 
     /// Decides new work. Work whose caller hung up before its turn never begins.
     pub(super) fn begin(&mut self, work: Submission, now: Millis, out: &mut Out) {
+        if let Some(what) = self.corrupt {
+            out.answered += super::refuse(work, &mut out.tally, || corrupted(what));
+            return;
+        }
         match work {
             Submission::One { command, answer } => {
                 if answer.is_closed() {
@@ -178,7 +190,10 @@ impl Running {
         let result = match decision.reply {
             Reply::Done(done) => Ok(done),
             Reply::Refused(refusal) => Err(Error::Refused(refusal)),
-            Reply::Corrupt { what } => Err(corrupt(what)),
+            Reply::Corrupt { what } => {
+                self.corrupt = Some(what);
+                Err(corrupted(what))
+            }
             Reply::LookUp { .. } if look_ups >= LOOK_UPS_MAX => Err(too_many_look_ups()),
             Reply::LookUp { space, id } => {
                 let tenant = command.tenant.clone();
@@ -217,7 +232,10 @@ impl Running {
             let result = match decision.reply {
                 Reply::Done(done) => Ok(done),
                 Reply::Refused(refusal) => Err(Error::Refused(refusal)),
-                Reply::Corrupt { what } => Err(corrupt(what)),
+                Reply::Corrupt { what } => {
+                    self.corrupt = Some(what);
+                    Err(corrupted(what))
+                }
                 Reply::LookUp { .. } if look_ups >= LOOK_UPS_MAX => Err(too_many_look_ups()),
                 Reply::LookUp { space, id } => {
                     let tenant = command.tenant.clone();
@@ -262,7 +280,7 @@ impl Running {
 
     /// Seals what is there if nothing is being recorded and no audit holds it up; the entry to record.
     pub(super) fn seal(&mut self, ledger: &dyn Ledger, tag: impl FnOnce() -> u64) -> Option<Entry> {
-        if self.in_flight.is_some() {
+        if self.in_flight.is_some() || self.corrupt.is_some() {
             return None;
         }
         self.show_frozen(ledger);
@@ -477,9 +495,9 @@ impl Batch {
     }
 }
 
-fn corrupt(what: &str) -> Error {
+fn corrupted(what: &str) -> Error {
     Error::Unavailable {
-        why: format!("the state in memory contradicts itself ({what}); run an audit and restart the store"),
+        why: format!("the memory contradicts itself and is loaded again from the ledger: {what}"),
     }
 }
 
