@@ -86,7 +86,7 @@ pub(super) fn audit(reader: &Reader, shard: u32, limit: usize) -> rusqlite::Resu
 
 /// SQLite's own check: pages, the order of keys, indexes against tables, CHECKs.
 fn file(reader: &Reader, findings: &mut Findings) -> rusqlite::Result<()> {
-    let mut check = reader.conn.prepare_cached("PRAGMA integrity_check(100)")?;
+    let mut check = reader.conn.prepare("PRAGMA integrity_check(100)")?;
     let mut rows = check.query([])?;
     while let Some(row) = rows.next()? {
         let said: String = row.get(0)?;

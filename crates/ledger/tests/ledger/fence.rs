@@ -73,7 +73,10 @@ fn another_epoch_cursor_or_tag_is_fenced() {
     refused(|entry| entry.seq = 1, fenced);
     refused(|entry| entry.seq = 3, fenced);
     refused(|entry| entry.prev ^= 1, fenced);
-    refused(|entry| entry.shard = 7, |error| matches!(error, RecordError::Fenced { found: None, .. }));
+    refused(
+        |entry| entry.shard = 7,
+        |error| matches!(error, RecordError::Fenced { found: None, .. }),
+    );
 }
 
 #[test]
@@ -81,9 +84,15 @@ fn a_fenced_run_says_where_the_ledger_stands() {
     let (_folder, ledger, book, next) = with_next();
     let row = ledger.open_epoch(0, "another").unwrap();
     match ledger.record(&[next]) {
-        Err(RecordError::Fenced { expected: 1, found: Some(found) }) => {
+        Err(RecordError::Fenced {
+            expected: 1,
+            found: Some(found),
+        }) => {
             assert_eq!(found, row);
-            assert_eq!((found.epoch, found.cursor, found.owner.as_str()), (book.epoch + 1, 1, "another"));
+            assert_eq!(
+                (found.epoch, found.cursor, found.owner.as_str()),
+                (book.epoch + 1, 1, "another")
+            );
         }
         other => panic!("{other:?}"),
     }
@@ -136,7 +145,10 @@ fn counters_that_do_not_follow_are_a_mismatch() {
     refused(|entry| entry.effects[1].moves[0].on_hand -= 1, mismatch);
     refused(|entry| entry.effects[1].moves[0].after.sold = 0, mismatch);
     refused(|entry| entry.effects[0].moves[0].sku = id("Z"), mismatch);
-    refused(|entry| entry.effects[0].moves[0].location = id("nowhere"), mismatch);
+    refused(
+        |entry| entry.effects[0].moves[0].location = id("nowhere"),
+        mismatch,
+    );
 }
 
 #[test]

@@ -5,4 +5,5 @@ mod fence;
 mod opening;
 mod queries;
 mod round_trip;
+mod rules;
 mod support;

@@ -13,10 +13,18 @@ const DUMP: &str = "schema/sqlite.sql";
 fn dump(path: &Path) -> String {
     let conn = Connection::open(path).unwrap();
     let mut select = conn
-        .prepare("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%' ORDER BY name")
+        .prepare(
+            "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%' ORDER BY name",
+        )
         .unwrap();
-    let parts: Vec<String> = select.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
-    let id: i32 = conn.query_row("PRAGMA application_id", [], |row| row.get(0)).unwrap();
+    let parts: Vec<String> = select
+        .query_map([], |row| row.get(0))
+        .unwrap()
+        .map(Result::unwrap)
+        .collect();
+    let id: i32 = conn
+        .query_row("PRAGMA application_id", [], |row| row.get(0))
+        .unwrap();
     format!("PRAGMA application_id = {id};\n\n{};\n", parts.join(";\n\n"))
 }
 
@@ -41,7 +49,9 @@ fn the_reviewed_schema_is_what_migrations_make() {
 fn the_file_is_set_up_so_that_a_commit_is_on_disk() {
     let (folder, _ledger, _row) = fresh();
     let conn = Connection::open(file(&folder)).unwrap();
-    let mode: String = conn.query_row("PRAGMA journal_mode", [], |row| row.get(0)).unwrap();
+    let mode: String = conn
+        .query_row("PRAGMA journal_mode", [], |row| row.get(0))
+        .unwrap();
     assert_eq!(mode, "wal");
 }
 
@@ -57,7 +67,9 @@ fn foreign(folder: &Path) -> String {
 
 fn storage(folder: &Path) -> String {
     match Sqlite::open(folder) {
-        Err(LedgerError::Storage { message, full: false, .. }) => message,
+        Err(LedgerError::Storage {
+            message, full: false, ..
+        }) => message,
         other => panic!("{other:?}"),
     }
 }
@@ -86,10 +98,15 @@ fn a_read_only_file_or_folder_is_refused() {
 
     let (folder, ledger, _row) = fresh();
     drop(ledger);
-    let set = |path: &Path, mode| std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    let set =
+        |path: &Path, mode| std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
     set(&file(&folder), 0o444);
     // Root may write anywhere: then there is nothing to refuse.
-    if std::fs::OpenOptions::new().append(true).open(file(&folder)).is_err() {
+    if std::fs::OpenOptions::new()
+        .append(true)
+        .open(file(&folder))
+        .is_err()
+    {
         assert!(storage(folder.path()).contains("writable"));
     }
     set(&file(&folder), 0o644);
@@ -117,11 +134,16 @@ fn another_applications_database_is_foreign_and_is_left_alone() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(Sqlite::FILE);
         let conn = Connection::open(&path).unwrap();
-        conn.execute_batch(&format!("PRAGMA application_id = {mark}; CREATE TABLE theirs (x)")).unwrap();
+        conn.execute_batch(&format!(
+            "PRAGMA application_id = {mark}; CREATE TABLE theirs (x)"
+        ))
+        .unwrap();
         drop(conn);
         assert!(foreign(folder.path()).contains("another application"));
         let conn = Connection::open(&path).unwrap();
-        let tables: i64 = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).unwrap();
+        let tables: i64 = conn
+            .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
+            .unwrap();
         assert_eq!(tables, 1);
     }
 }
@@ -140,7 +162,9 @@ fn a_newer_schema_is_refused_without_a_change() {
     drop(ledger);
     by_hand(&folder, "INSERT INTO migrations VALUES (9, 'later', 1)");
     match Sqlite::open(folder.path()) {
-        Err(LedgerError::TooNew { found: 9, known: 1, .. }) => {}
+        Err(LedgerError::TooNew {
+            found: 9, known: 1, ..
+        }) => {}
         other => panic!("{other:?}"),
     }
 }
@@ -170,7 +194,10 @@ fn large() -> (tempfile::TempDir, Book) {
 #[test]
 fn a_file_that_lost_its_end_is_refused() {
     let (folder, _book) = large();
-    let data = std::fs::OpenOptions::new().write(true).open(file(&folder)).unwrap();
+    let data = std::fs::OpenOptions::new()
+        .write(true)
+        .open(file(&folder))
+        .unwrap();
     let length = data.metadata().unwrap().len();
     for keep in [length - 4096, length / 2, 5_000, 60] {
         data.set_len(keep).unwrap();
@@ -199,7 +226,9 @@ fn a_damaged_page_is_reported_as_damage() {
         let view = ledger.view().unwrap();
         match view.audit(0, 10) {
             Ok(findings) => assert!(!findings.is_empty(), "page {page}: the damage was not found"),
-            Err(LedgerError::Foreign { message, .. }) => assert!(message.contains("restore a backup"), "{message}"),
+            Err(LedgerError::Foreign { message, .. }) => {
+                assert!(message.contains("restore a backup"), "{message}")
+            }
             Err(LedgerError::Corrupt { .. }) => {}
             Err(other) => panic!("page {page}: {other:?}"),
         }
@@ -214,7 +243,10 @@ fn small_disk() -> Option<(tempfile::TempDir, impl Drop)> {
     struct Unmount(std::path::PathBuf);
     impl Drop for Unmount {
         fn drop(&mut self) {
-            std::process::Command::new("umount").arg(&self.0).status().unwrap();
+            std::process::Command::new("umount")
+                .arg(&self.0)
+                .status()
+                .unwrap();
         }
     }
     let folder = tempfile::tempdir().unwrap();
@@ -224,13 +256,17 @@ fn small_disk() -> Option<(tempfile::TempDir, impl Drop)> {
         .stderr(std::process::Stdio::null())
         .status();
     let path = folder.path().to_owned();
-    mounted.is_ok_and(|status| status.success()).then(|| (folder, Unmount(path)))
+    mounted
+        .is_ok_and(|status| status.success())
+        .then(|| (folder, Unmount(path)))
 }
 
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_refuses_the_run_and_loses_nothing() {
-    let Some((folder, unmount)) = small_disk() else { return };
+    let Some((folder, unmount)) = small_disk() else {
+        return;
+    };
     let ledger = Sqlite::open(folder.path()).unwrap();
     let row = ledger.open_epoch(0, "test").unwrap();
     let mut book = Book::new(&row);
@@ -250,7 +286,9 @@ fn a_full_disk_refuses_the_run_and_loses_nothing() {
         assert!(recorded < 1_000);
     };
     match error {
-        RecordError::NotRecorded(LedgerError::Storage { full: true, message, .. }) => {
+        RecordError::NotRecorded(LedgerError::Storage {
+            full: true, message, ..
+        }) => {
             assert!(message.contains("free space"), "{message}");
         }
         other => panic!("{other:?}"),
@@ -260,7 +298,11 @@ fn a_full_disk_refuses_the_run_and_loses_nothing() {
     assert_eq!(view.audit(0, 10).unwrap(), vec![]);
     drop(view);
     // With space again, the same run is taken.
-    std::process::Command::new("mount").args(["-o", "remount,size=64m"]).arg(folder.path()).status().unwrap();
+    std::process::Command::new("mount")
+        .args(["-o", "remount,size=64m"])
+        .arg(folder.path())
+        .status()
+        .unwrap();
     ledger.record(&run).unwrap();
     book.check(&*ledger.view().unwrap());
     drop(ledger);
