@@ -185,7 +185,9 @@ impl Left {
     fn take_free(&mut self, sku: &Sku, ask: &Ask<'_>, settled: &mut bool) -> Result<HeldLine, u64> {
         let order = sku.order();
         let mut parts = SmallVec::new();
-        let whole = (0_usize..).zip(order).find(|(_, place)| self.at(**place) >= ask.quantity);
+        let whole = (0_usize..)
+            .zip(order)
+            .find(|(_, place)| self.at(**place) >= ask.quantity);
         if let Some((rank, place)) = whole {
             *settled &= rank == 0;
             parts.push(self.take(*place, ask.quantity));
