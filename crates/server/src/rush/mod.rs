@@ -59,7 +59,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         Ok(run) => run,
         Err(error) => {
             eprintln!("error: {error}");
-            return ExitCode::from(NOT_RUN);
+            return ExitCode::from(if matches!(error, LoadError::Url { .. }) { USAGE } else { NOT_RUN });
         }
     };
     if args.json {
