@@ -1,5 +1,6 @@
 //! Random commands with a moving clock, checked after each step: against the fold of the entries, against an oracle
 //! written in another way, and against twins that are swept at other moments or rebuilt and forgetful.
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 mod common;
 

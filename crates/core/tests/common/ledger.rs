@@ -44,7 +44,7 @@ fn held(reservation: Option<&Reservation>) -> BTreeMap<Place, (i64, i64)> {
     held
 }
 
-/// The difference between two of them as moves: (on_hand, reserved, sold).
+/// The difference between two of them as moves: (`on_hand`, reserved, sold).
 fn difference(before: Option<&Reservation>, after: &Reservation) -> BTreeMap<Place, (i64, i64, i64)> {
     let (before, after) = (held(before), held(Some(after)));
     let mut difference = BTreeMap::new();

@@ -1,5 +1,11 @@
 //! Short words for commands, and a shard with a ledger beside it that folds its entries.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::unnecessary_wraps,
+    clippy::needless_for_each,
+    reason = "helpers of tests fail as tests do"
+)]
 
 pub mod ledger;
 pub mod oracle;

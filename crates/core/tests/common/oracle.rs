@@ -178,7 +178,7 @@ impl Oracle {
             .sum()
     }
 
-    fn check(&self, lines: &[AskLine]) -> Result<(), Refusal> {
+    fn check(lines: &[AskLine]) -> Result<(), Refusal> {
         if lines.is_empty() || lines.len() > 100 {
             return invalid("lines");
         }
@@ -395,7 +395,7 @@ impl Oracle {
                 }),
             };
         }
-        self.check(&ask.lines)?;
+        Self::check(&ask.lines)?;
         if ask.mode == Mode::Reserve && !(1_000..=2_592_000_000).contains(&ask.ttl_ms) {
             return invalid("ttl_ms");
         }
@@ -488,7 +488,7 @@ impl Oracle {
             let Some(along) = &ask.payload else {
                 return Err(Refusal::NotFound { id: ask.id.clone() });
             };
-            self.check(&along.lines)?;
+            Self::check(&along.lines)?;
             let keys: Vec<_> = cart(&along.lines)
                 .into_iter()
                 .map(|(key, (_, n))| (key, n))
