@@ -1,6 +1,7 @@
 //! A client of a drill: chooses what to do next from its own random numbers, sends it, and keeps its claims.
 
 use super::claim::{Claim, Command, State};
+use super::shop::{Delivery, Shop, Tally};
 use crate::load::answer::{Answer, Code, StockCode};
 use crate::load::caller::{Caller, Outcome};
 use crate::load::request::{Ask, OrderLine, Request};
@@ -14,31 +15,6 @@ const OPEN_MAX: usize = 8;
 /// Units of an order, at most.
 const QUANTITY_MAX: u64 = 3;
 
-/// The SKUs of a drill.
-#[derive(Clone, Debug)]
-pub(crate) struct Shop {
-    /// Begins every SKU and id.
-    pub(crate) name: String,
-    /// Units first put in, per SKU. The last SKU is the scarce one.
-    pub(crate) supply: Vec<u64>,
-    /// Some reservations are made to run out. Then the reserved units change on their own.
-    pub(crate) short_ends: bool,
-}
-
-impl Shop {
-    pub(crate) fn sku(&self, index: usize) -> String {
-        format!("drill-{}-s{index}", self.name)
-    }
-}
-
-/// Units brought later by an adjustment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Delivery {
-    pub(crate) sku: usize,
-    pub(crate) units: u32,
-    pub(crate) arrived: bool,
-}
-
 /// What a client does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
@@ -46,25 +22,6 @@ pub(crate) enum Step {
     First { claim: usize, command: Command },
     /// The last command of a claim once more.
     Again { claim: usize, command: Command },
-}
-
-/// How often what happened.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Tally {
-    pub(crate) sent: u64,
-    pub(crate) answered: u64,
-    pub(crate) in_doubt: u64,
-    /// Commands in doubt that turned out to have happened.
-    pub(crate) happened: u64,
-}
-
-impl std::ops::AddAssign for Tally {
-    fn add_assign(&mut self, other: Self) {
-        self.sent += other.sent;
-        self.answered += other.answered;
-        self.in_doubt += other.in_doubt;
-        self.happened += other.happened;
-    }
 }
 
 /// A client.

@@ -7,7 +7,8 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use super::check::Which;
-use super::client::{Client, Shop};
+use super::client::Client;
+use super::shop::Shop;
 use super::{Campaign, Common, Report};
 use crate::load::caller::{Caller, Patience};
 use crate::load::request::Request;

@@ -7,15 +7,18 @@ use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use super::check::{Sums, Which};
+use super::check::Which;
 use super::claim::Claim;
-use super::client::{Client, Shop, Step};
+use super::client::{Client, Step};
+use super::shop::Shop;
+use super::sums::Sums;
 use super::{Campaign, Common, Report};
 use crate::load::answer::Answer;
 use crate::load::caller::{Caller, Outcome, Patience};
-use crate::load::http::{Target, whole_answer};
+use crate::load::http::whole_answer;
 use crate::load::request::Request;
 use crate::load::service::Service;
+use crate::load::target::Target;
 use crate::load::{LoadError, fresh_folder, now_ms};
 
 /// A connection is dropped at most so long after its request was sent.

@@ -13,6 +13,8 @@ mod claim;
 mod client;
 mod crash;
 mod hang_up;
+mod shop;
+mod sums;
 
 use std::process::ExitCode;
 
@@ -20,7 +22,8 @@ use clap::{Args as ClapArgs, Subcommand};
 use serde::Serialize;
 
 use crate::load::{LoadError, fresh_run_name, interrupt, on_one_thread};
-use client::{Client, Shop, Tally};
+use client::Client;
+use shop::{Shop, Tally};
 
 /// Breaks a service of its own on purpose and checks that nothing answered is lost and nothing happened twice.
 ///

@@ -8,7 +8,8 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::LoadError;
 use super::answer::excerpt;
-use super::http::{Connection, Head, Target};
+use super::http::{Connection, Head};
+use super::target::Target;
 
 /// How long to go on with a request that gets no answer.
 #[derive(Clone, Copy, Debug)]

@@ -11,6 +11,7 @@ pub(crate) mod http;
 pub(crate) mod interrupt;
 pub(crate) mod request;
 pub(crate) mod service;
+pub(crate) mod target;
 
 use std::fmt::Write as _;
 

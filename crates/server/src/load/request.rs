@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use super::http::Target;
+use super::target::Target;
 
 /// The bytes of one request.
 #[derive(Debug, Default)]

@@ -36,8 +36,8 @@ use sale::Sale;
 use verdict::Verdict;
 
 use crate::load::caller::{Caller, Patience};
-use crate::load::http::Target;
 use crate::load::service::Service;
+use crate::load::target::Target;
 use crate::load::{LoadError, api, fresh_folder, fresh_run_name, interrupt, on_one_thread};
 
 /// The drill found something.
@@ -59,7 +59,11 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         Ok(run) => run,
         Err(error) => {
             eprintln!("error: {error}");
-            return ExitCode::from(if matches!(error, LoadError::Url { .. }) { USAGE } else { NOT_RUN });
+            return ExitCode::from(if matches!(error, LoadError::Url { .. }) {
+                USAGE
+            } else {
+                NOT_RUN
+            });
         }
     };
     if args.json {
