@@ -89,6 +89,8 @@ pub(crate) struct Caller {
 
 impl Caller {
     pub(crate) fn new(target: Target, in_flight_max: u32, patience: Patience) -> Result<Self, LoadError> {
+        // Each request in flight has a connection, and so an open file, of its own.
+        crate::serve::allow_open_files(in_flight_max as usize);
         let latency_us =
             Histogram::new_with_bounds(1, LATENCY_US_MAX, 3).map_err(|error| LoadError::Request {
                 what: "counting latencies".to_owned(),

@@ -25,7 +25,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) max_quantity: u32,
     /// The most requests in flight.
-    #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=16_384))]
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=4_096))]
     pub(crate) concurrency: u32,
     /// Of 100 buyers who get their units, so many confirm...
     #[arg(long, value_name = "N", default_value_t = 80, value_parser = clap::value_parser!(u8).range(0..=100))]

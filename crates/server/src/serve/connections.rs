@@ -207,7 +207,7 @@ fn said(result: Result<(), hyper::Error>) {
 }
 
 /// Asks for as many open files as the connections need, as far as the machine allows.
-pub(super) fn allow_open_files(connections_max: usize) {
+pub(crate) fn allow_open_files(connections_max: usize) {
     let limit = getrlimit(Resource::Nofile);
     let wanted = u64::try_from(connections_max)
         .unwrap_or(u64::MAX)

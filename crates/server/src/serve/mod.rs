@@ -15,6 +15,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 pub(crate) use config::{Args, Config};
+pub(crate) use connections::allow_open_files;
 
 use crate::http::{App, Metrics, router};
 use connections::Connections;
