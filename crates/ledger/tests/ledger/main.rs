@@ -1,6 +1,7 @@
 //! The SQLite ledger from outside: everything goes through its public interface and its file.
 
 mod audit;
+mod crash;
 mod fence;
 mod opening;
 mod queries;
