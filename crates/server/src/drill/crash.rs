@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::path::Path;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::check::Which;
 use super::client::Client;
@@ -31,59 +31,8 @@ pub(crate) async fn campaign(common: &Common, rounds: u32) -> Result<Report, Loa
     let folder = fresh_folder("stockade-drill-")?;
     let (data, log) = (folder.path().join("data"), folder.path().join("service.log"));
     let mut campaign = Campaign::new(common, true);
-    let mut random = fastrand::Rng::with_seed(campaign.seed);
-    let since = Instant::now();
-    for round in 0..rounds {
-        if random.u32(0..EARLY_KILL_ONE_IN) == 0 {
-            kill_while_starting(
-                &data,
-                &log,
-                Duration::from_millis(random.u64(0..=EARLY_KILL_MS_MAX)),
-            )
-            .await?;
-        }
-        let service = match Service::start(&data, &log).await {
-            Ok(service) => service,
-            Err(error) => {
-                campaign.findings.push(format!("round {round}: {error}"));
-                break;
-            }
-        };
-        let patient = Rc::new(Caller::new(
-            service.target()?,
-            common.clients,
-            Patience::default(),
-        )?);
-        if round == 0 {
-            campaign.open_shop(&patient).await?;
-        }
-        campaign
-            .check(&patient, Which::Touched { older: OLDER_ASKED })
-            .await?;
-        if campaign.gather_findings() {
-            break;
-        }
-        campaign
-            .load_until_killed(service, Duration::from_millis(random.u64(1..=LOAD_MS_MAX)))
-            .await?;
-    }
-    if !campaign.gather_findings() {
-        let service = Service::start(&data, &log).await?;
-        let patient = Rc::new(Caller::new(
-            service.target()?,
-            common.clients,
-            Patience::default(),
-        )?);
-        campaign.check(&patient, Which::All).await?;
-        service.stop().await?;
-    }
-    // What was found can then be looked at.
-    if campaign.gather_findings() {
-        campaign
-            .findings
-            .push(format!("the data folder is kept: {}", folder.keep().display()));
-    }
-    Ok(campaign.report(since.elapsed().as_secs_f64()))
+    let ran = campaign.rounds(rounds, &data, &log).await;
+    campaign.finish(ran, folder)
 }
 
 /// A service that is killed while it recovers must leave a folder that the next one can recover.
@@ -96,6 +45,31 @@ async fn kill_while_starting(data: &Path, log: &Path, after: Duration) -> Result
 }
 
 impl Campaign {
+    async fn rounds(&mut self, rounds: u32, data: &Path, log: &Path) -> Result<(), LoadError> {
+        let mut random = fastrand::Rng::with_seed(self.seed);
+        for round in 0..rounds {
+            if random.u32(0..EARLY_KILL_ONE_IN) == 0 {
+                let after = Duration::from_millis(random.u64(0..=EARLY_KILL_MS_MAX));
+                kill_while_starting(data, log, after).await?;
+            }
+            let service = Service::start(data, log).await?;
+            let patient = self.patient_caller(&service)?;
+            if round == 0 {
+                self.open_shop(&patient).await?;
+            }
+            self.check(&patient, Which::Touched { older: OLDER_ASKED })
+                .await?;
+            if self.gather_findings() {
+                return Ok(());
+            }
+            let after = Duration::from_millis(random.u64(1..=LOAD_MS_MAX));
+            self.load_until_killed(service, after).await?;
+        }
+        let service = Service::start(data, log).await?;
+        self.check(&self.patient_caller(&service)?, Which::All).await?;
+        service.stop().await
+    }
+
     async fn load_until_killed(&mut self, service: Service, after: Duration) -> Result<(), LoadError> {
         // One try: what the kill leaves unanswered stays in doubt until the next round.
         let once = Patience {

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::io;
+use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -14,7 +15,7 @@ use super::shop::Shop;
 use super::sums::Sums;
 use super::{Campaign, Common, Report};
 use crate::load::answer::Answer;
-use crate::load::caller::{Caller, Outcome, Patience};
+use crate::load::caller::{Caller, Outcome};
 use crate::load::http::whole_answer;
 use crate::load::request::Request;
 use crate::load::service::Service;
@@ -33,34 +34,10 @@ const SETTLE_POLL: Duration = Duration::from_millis(50);
 pub(crate) async fn campaign(common: &Common, times: u32) -> Result<Report, LoadError> {
     let folder = fresh_folder("stockade-drill-")?;
     let (data, log) = (folder.path().join("data"), folder.path().join("service.log"));
-    let service = Service::start(&data, &log).await?;
     // Reservations that run out would change the counters on their own while they are compared.
     let mut campaign = Campaign::new(common, false);
-    let since = Instant::now();
-    let patient = Rc::new(Caller::new(
-        service.target()?,
-        common.clients,
-        Patience::default(),
-    )?);
-    campaign.open_shop(&patient).await?;
-    let left = Rc::new(Cell::new(times));
-    campaign
-        .each_client(&patient, |client, shop, caller| {
-            hang_up_often(client, shop, caller, Rc::clone(&left))
-        })
-        .await?;
-    campaign.faults = u64::from(times);
-    campaign.until_settled(&patient).await?;
-    if !campaign.gather_findings() {
-        campaign.check(&patient, Which::All).await?;
-    }
-    service.stop().await?;
-    if campaign.gather_findings() {
-        campaign
-            .findings
-            .push(format!("the data folder is kept: {}", folder.keep().display()));
-    }
-    Ok(campaign.report(since.elapsed().as_secs_f64()))
+    let ran = campaign.hang_up(times, &data, &log).await;
+    campaign.finish(ran, folder)
 }
 
 async fn hang_up_often(
@@ -161,6 +138,23 @@ impl HangUp {
 }
 
 impl Campaign {
+    async fn hang_up(&mut self, times: u32, data: &Path, log: &Path) -> Result<(), LoadError> {
+        let service = Service::start(data, log).await?;
+        let patient = self.patient_caller(&service)?;
+        self.open_shop(&patient).await?;
+        let left = Rc::new(Cell::new(times));
+        self.each_client(&patient, |client, shop, caller| {
+            hang_up_often(client, shop, caller, Rc::clone(&left))
+        })
+        .await?;
+        self.faults = u64::from(times);
+        self.until_settled(&patient).await?;
+        if !self.gather_findings() {
+            self.check(&patient, Which::All).await?;
+        }
+        service.stop().await
+    }
+
     /// Waits until the service has done what it is going to do of what was sent: until counters that did not change
     /// meanwhile are the sums of the states found by id. A state that a claim cannot be in is a finding at any time.
     async fn until_settled(&mut self, caller: &Rc<Caller>) -> Result<(), LoadError> {

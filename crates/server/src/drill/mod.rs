@@ -17,10 +17,15 @@ mod shop;
 mod sums;
 
 use std::process::ExitCode;
+use std::rc::Rc;
+use std::time::Instant;
 
 use clap::{Args as ClapArgs, Subcommand};
 use serde::Serialize;
+use tempfile::TempDir;
 
+use crate::load::caller::{Caller, Patience};
+use crate::load::service::Service;
 use crate::load::{LoadError, fresh_run_name, interrupt, on_one_thread};
 use client::Client;
 use shop::{Shop, Tally};
@@ -92,6 +97,7 @@ struct Campaign {
     seed: u64,
     shop: Shop,
     clients: Vec<Client>,
+    since: Instant,
     faults: u64,
     findings: Vec<String>,
 }
@@ -118,6 +124,7 @@ impl Campaign {
             clients: (0..common.clients as usize)
                 .map(|number| Client::new(number, seed))
                 .collect(),
+            since: Instant::now(),
             faults: 0,
             findings: Vec::new(),
         }
@@ -132,8 +139,35 @@ impl Campaign {
         !self.findings.is_empty()
     }
 
-    fn report(mut self, seconds: f64) -> Report {
-        self.gather_findings();
+    /// A caller that goes on until it has its answers.
+    fn patient_caller(&self, service: &Service) -> Result<Rc<Caller>, LoadError> {
+        let in_flight_max = u32::try_from(self.clients.len()).unwrap_or(u32::MAX);
+        Ok(Rc::new(Caller::new(
+            service.target()?,
+            in_flight_max,
+            Patience::default(),
+        )?))
+    }
+
+    /// Ends the campaign. A service that does not start or does not answer once faults have begun is a finding; the
+    /// folder is kept if there are any.
+    fn finish(mut self, ran: Result<(), LoadError>, folder: TempDir) -> Result<Report, LoadError> {
+        match ran {
+            Err(error) if self.faults == 0 => return Err(error),
+            Err(error) => self
+                .findings
+                .push(format!("after {} faults: {error}", self.faults)),
+            Ok(()) => {}
+        }
+        if self.gather_findings() {
+            self.findings
+                .push(format!("data and log are kept: {}", folder.keep().display()));
+        }
+        Ok(self.report())
+    }
+
+    fn report(self) -> Report {
+        let seconds = self.since.elapsed().as_secs_f64();
         let mut tally = Tally::default();
         for client in &self.clients {
             tally += client.tally;
