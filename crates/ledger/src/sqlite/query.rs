@@ -25,12 +25,11 @@ pub(super) fn usage(
     each: &mut dyn FnMut(&Id, &Id, &Id, u64),
 ) -> rusqlite::Result<()> {
     let eras = eras(reader, shard)?;
-    let changed = index::changed(&reader.conn, reader.indexed()?)?;
     let mut tail = Vec::new();
-    for n in &changed {
-        index::used(&reader.conn, *n, &mut tail)?;
-    }
-    let changed: HashSet<i64> = changed.into_iter().collect();
+    let changed: HashSet<i64> = index::tail(&reader.conn, reader.indexed()?, &mut tail)?
+        .old
+        .into_iter()
+        .collect();
     // Owners of the tail, so that the sums of one owner come out once.
     let mut waiting: HashMap<(i64, String), Vec<Used>> = HashMap::new();
     for one in tail {
