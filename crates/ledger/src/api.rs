@@ -138,7 +138,7 @@ pub struct Movement {
     pub sku: Option<Id>,
     /// The location; `None` where no units moved.
     pub location: Option<Id>,
-    /// Change of on_hand, reserved, sold.
+    /// Change of `on_hand`, reserved, sold.
     pub on_hand: i64,
     /// See `on_hand`.
     pub reserved: i64,

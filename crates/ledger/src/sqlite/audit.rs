@@ -22,6 +22,10 @@ impl Findings {
         self.list.len() >= self.limit
     }
 
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "callers pass values that they made for this"
+    )]
     pub(super) fn add(
         &mut self,
         what: &str,

@@ -226,7 +226,7 @@ fn derived(
             Some(row) => Some((row.get(0)?, row.get(1)?)),
             None => None,
         };
-        if found != Some((one.era, one.used)) {
+        if found != Some((one.era, one.units)) {
             let place = format!(
                 "{} of {} by reservation {}",
                 reader.sku(one.sku)?,
@@ -234,7 +234,7 @@ fn derived(
                 row.id
             );
             let found = found.map_or("no row".to_owned(), |(era, used)| format!("{used} in era {era}"));
-            findings.add("usage", place, format!("{} in era {}", one.used, one.era), found);
+            findings.add("usage", place, format!("{} in era {}", one.units, one.era), found);
         }
     }
     Ok(())

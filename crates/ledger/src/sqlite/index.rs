@@ -15,7 +15,7 @@ pub(super) struct Used {
     pub(super) reservation: i64,
     pub(super) sku: i64,
     pub(super) era: u32,
-    pub(super) used: i64,
+    pub(super) units: i64,
 }
 
 /// The reservations that changed after movement `indexed`, each once, by number.
@@ -85,8 +85,8 @@ fn gather(mut rows: Rows<'_>, into: &mut Vec<Used>, each: &mut dyn FnMut(i64, bo
         {
             // Lines of one SKU differ in their era only after a partial confirm revived some of them: the others count
             // for nothing.
-            Some(one) if era > one.era => (one.era, one.used) = (era, units),
-            Some(one) if era == one.era => one.used += units,
+            Some(one) if era > one.era => (one.era, one.units) = (era, units),
+            Some(one) if era == one.era => one.units += units,
             Some(_) => {}
             None => into.push(Used {
                 tenant: row.get(1)?,
@@ -94,7 +94,7 @@ fn gather(mut rows: Rows<'_>, into: &mut Vec<Used>, each: &mut dyn FnMut(i64, bo
                 reservation: n,
                 sku,
                 era,
-                used: units,
+                units,
             }),
         }
     }
@@ -171,7 +171,7 @@ pub(super) fn fill(conn: &Connection, indexed: i64, last: i64) -> rusqlite::Resu
             one.reservation,
             one.sku,
             one.era,
-            one.used
+            one.units
         ])?;
     }
     conn.prepare_cached(

@@ -73,7 +73,7 @@ pub(super) fn usage(
             }
             let key = (tenant, owner.to_owned());
             for one in waiting.remove(&key).unwrap_or_default() {
-                add(&mut sums, one.sku, one.era, one.used);
+                add(&mut sums, one.sku, one.era, one.units);
             }
             at = Some(key);
         }
@@ -86,7 +86,7 @@ pub(super) fn usage(
     }
     for ((tenant, owner), rows) in waiting {
         for one in rows {
-            add(&mut sums, one.sku, one.era, one.used);
+            add(&mut sums, one.sku, one.era, one.units);
         }
         flush(tenant, &owner, &mut sums)?;
     }

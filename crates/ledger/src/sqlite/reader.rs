@@ -100,7 +100,7 @@ impl Reader {
             digest: codes::digest(8, row.get_ref(8)?.as_blob()?)?,
             granted_at: row.get(9)?,
             ends_at: row.get(10)?,
-            lines: Default::default(),
+            lines: std::iter::empty().collect(),
         };
         Ok((row.get(0)?, reservation))
     }

@@ -39,6 +39,10 @@ impl From<rusqlite::Error> for Fault {
     }
 }
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "callers pass values that they made for this"
+)]
 pub(super) fn mismatch(place: impl ToString, expected: impl ToString, found: impl ToString) -> Fault {
     Fault::Refused(RecordError::Mismatch {
         place: place.to_string(),
@@ -265,6 +269,10 @@ impl<'r, 'c> Run<'r, 'c> {
             .ok_or_else(|| mismatch(format!("SKU {sku}"), "it is recorded", "it is not"))
     }
 
+    #[expect(
+        clippy::single_match_else,
+        reason = "a look-up with a way for either answer reads as a match"
+    )]
     /// Notes what becomes of a reservation and checks its state before.
     fn touch(
         &mut self,
@@ -361,6 +369,10 @@ impl<'r, 'c> Run<'r, 'c> {
         })
     }
 
+    #[expect(
+        clippy::single_match_else,
+        reason = "a look-up with a way for either answer reads as a match"
+    )]
     fn tally(&mut self, key: (i64, i64), one: &'r Move) -> Result<(), Fault> {
         let place = || format!("counters of {} at {}", one.sku, one.location);
         let at = match self.by_stock.get(&key) {

@@ -22,7 +22,10 @@ fn next(book: &mut Book) -> Entry {
         book.reserve(&format!("r-{seq}-{n}"), &format!("u-{n}"), "A");
     }
     for n in 0..20 {
-        book.end(&format!("r-{seq}-{n}"), if n % 2 == 0 { Verb::Confirm } else { Verb::Cancel });
+        book.end(
+            &format!("r-{seq}-{n}"),
+            if n % 2 == 0 { Verb::Confirm } else { Verb::Cancel },
+        );
     }
     if seq > 0 {
         book.end(&format!("r-{}-30", seq - 1), Verb::Expire);
@@ -32,7 +35,12 @@ fn next(book: &mut Book) -> Entry {
 
 /// The book after the entries that the ledger holds.
 fn replay(row: &ShardRow) -> Book {
-    let mut book = Book::new(&ShardRow { cursor: 0, tag: 0, at: 0, ..row.clone() });
+    let mut book = Book::new(&ShardRow {
+        cursor: 0,
+        tag: 0,
+        at: 0,
+        ..row.clone()
+    });
     while book.seq < row.cursor {
         next(&mut book);
     }
@@ -42,7 +50,9 @@ fn replay(row: &ShardRow) -> Book {
 /// Not a test of its own: the process that is killed. Without the variable it does nothing.
 #[test]
 fn recording_child() {
-    let Some(folder) = std::env::var_os(FOLDER) else { return };
+    let Some(folder) = std::env::var_os(FOLDER) else {
+        return;
+    };
     let ledger = Sqlite::open(Path::new(&folder)).unwrap();
     let row = ledger.open_epoch(0, "child").unwrap();
     let mut book = replay(&row);
@@ -69,7 +79,10 @@ fn a_killed_process_leaves_a_clean_prefix() {
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut heard = 0;
         while heard <= round * 3 {
-            let line = lines.next().expect("the child goes on until it is killed").unwrap();
+            let line = lines
+                .next()
+                .expect("the child goes on until it is killed")
+                .unwrap();
             if let Some((_, seq)) = line.split_once("recorded ") {
                 told = seq.parse().unwrap();
                 heard += 1;
@@ -80,7 +93,10 @@ fn a_killed_process_leaves_a_clean_prefix() {
         let ledger = Sqlite::open(folder.path()).unwrap();
         let view = ledger.view().unwrap();
         let row = view.shard(0).unwrap().unwrap();
-        assert!(row.cursor >= told && row.cursor % 2 == 0, "{row:?} after {told}");
+        assert!(
+            row.cursor >= told && row.cursor.is_multiple_of(2),
+            "{row:?} after {told}"
+        );
         replay(&row).check(&*view);
     }
 }

@@ -1,5 +1,7 @@
 //! Only the exact continuation of the recorded chain is taken, and what is refused leaves nothing behind.
 
+use std::fmt::Write as _;
+
 use stockade_core::{Change, Entry, Status, Verb};
 use stockade_ledger::{Ledger, RecordError, Sqlite};
 
@@ -37,7 +39,8 @@ fn everything(folder: &tempfile::TempDir) -> String {
         while let Some(row) = rows.next().unwrap() {
             all.push_str(&table);
             for column in 0..columns {
-                all.push_str(&format!("|{:?}", row.get_ref(column).unwrap()));
+                all.push('|');
+                write!(all, "{:?}", row.get_ref(column).unwrap()).unwrap();
             }
             all.push('\n');
         }

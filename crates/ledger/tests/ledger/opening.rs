@@ -227,7 +227,7 @@ fn a_damaged_page_is_reported_as_damage() {
         match view.audit(0, 10) {
             Ok(findings) => assert!(!findings.is_empty(), "page {page}: the damage was not found"),
             Err(LedgerError::Foreign { message, .. }) => {
-                assert!(message.contains("restore a backup"), "{message}")
+                assert!(message.contains("restore a backup"), "{message}");
             }
             Err(LedgerError::Corrupt { .. }) => {}
             Err(other) => panic!("page {page}: {other:?}"),

@@ -3,7 +3,7 @@
 use stockade_core::{Mode, Record, Space, Status, Verb};
 use stockade_ledger::{Found, Ledger, Sqlite};
 
-use crate::support::{Book, fresh, id};
+use crate::support::{AskedLine, Book, fresh, id};
 
 fn lively(book: &mut Book) {
     book.stock("c-1", "A/1 ü", "default", 100);
@@ -12,7 +12,7 @@ fn lively(book: &mut Book) {
     book.stock("c-4", "A/1 ü", "default", -5);
     book.reserve("r-1", "ann", "A/1 ü");
     book.deduct("r-2", "ann", "A/1 ü");
-    let lines: &[(&str, Option<&str>, &[(&str, u64)])] = &[
+    let lines: &[AskedLine<'_>] = &[
         ("A/1 ü", None, &[("default", 2)]),
         ("B", None, &[("default", 3), ("north", 4)]),
         ("B", Some("north"), &[("north", 1)]),
@@ -79,7 +79,7 @@ fn a_run_is_loaded_as_it_was_recorded() {
     }
     let mut ended = Vec::new();
     view.ended_ids(0, &mut |space, tenant, id| {
-        ended.push((format!("{space:?}"), tenant.to_owned(), id.to_owned()))
+        ended.push((format!("{space:?}"), tenant.to_owned(), id.to_owned()));
     })
     .unwrap();
     ended.sort();

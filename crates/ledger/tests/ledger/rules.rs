@@ -159,7 +159,7 @@ fn check(ledger: &Sqlite, shard: &Shard) {
     assert_eq!(live, shard.live().map(|one| (one.id.clone(), one)).collect());
     let mut used = Vec::new();
     view.usage(0, &mut |tenant, sku, owner, n| {
-        used.push((tenant.clone(), sku.clone(), owner.clone(), n))
+        used.push((tenant.clone(), sku.clone(), owner.clone(), n));
     })
     .unwrap();
     let sums = used.len();
@@ -178,7 +178,7 @@ fn load(ledger: &Sqlite) -> Shard {
     view.live(0, &mut |one| shard.load_reservation(one).unwrap())
         .unwrap();
     view.usage(0, &mut |tenant, sku, owner, used| {
-        shard.load_usage(tenant, sku, owner, used).unwrap()
+        shard.load_usage(tenant, sku, owner, used).unwrap();
     })
     .unwrap();
     shard.open(
@@ -190,7 +190,7 @@ fn load(ledger: &Sqlite) -> Shard {
         row.at,
     );
     view.ended_ids(0, &mut |space, tenant, id| {
-        shard.load_forgotten(space, tenant, id)
+        shard.load_forgotten(space, tenant, id);
     })
     .unwrap();
     shard.forgotten_known();

@@ -10,6 +10,9 @@ use stockade_core::{
 };
 use stockade_ledger::{Ledger, ShardRow, Sqlite, View};
 
+/// SKU, location asked, allocations.
+pub(crate) type AskedLine<'a> = (&'a str, Option<&'a str>, &'a [(&'a str, u64)]);
+
 pub(crate) fn id(text: &str) -> Id {
     Id::new(text).unwrap()
 }
@@ -172,13 +175,7 @@ impl Book {
     }
 
     /// A grant of lines: (SKU, location asked, allocations).
-    pub(crate) fn grant(
-        &mut self,
-        name: &str,
-        owner: &str,
-        mode: Mode,
-        lines: &[(&str, Option<&str>, &[(&str, u64)])],
-    ) {
+    pub(crate) fn grant(&mut self, name: &str, owner: &str, mode: Mode, lines: &[AskedLine<'_>]) {
         let sold = mode == Mode::Deduct;
         let before = self.reservations.get(&id(name)).map(|one| one.status);
         let mut moves: Vec<Move> = Vec::new();
@@ -298,7 +295,7 @@ impl Book {
             noted: false,
             granted_at: self.now,
             ends_at: self.now,
-            lines: Default::default(),
+            lines: std::iter::empty().collect(),
         };
         self.reservations.insert(after.id.clone(), after.clone());
         self.effect(
