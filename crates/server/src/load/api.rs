@@ -1,5 +1,7 @@
 //! The requests that a drill itself makes, around those of its buyers: stock, audit, asking by id.
 
+use std::time::Duration;
+
 use super::LoadError;
 use super::answer::{Answer, StockCounters, excerpt};
 use super::audit::Audit;
@@ -51,13 +53,18 @@ pub(crate) async fn reservation(caller: &Caller, id: &str) -> Result<Answer, Loa
     must(format!("asking about {id}"), outcome)
 }
 
+/// An audit reads everything that the service has.
+const AUDIT_WITHIN: Duration = Duration::from_secs(3_600);
+
 /// Runs the service's audit.
 pub(crate) async fn audit(caller: &Caller) -> Result<Audit, LoadError> {
     let mut request = Request::default();
     request.post(caller.target(), "/v1/audit");
     must(
         "the audit".to_owned(),
-        caller.call(request.bytes(), Audit::read).await,
+        caller
+            .call_within(AUDIT_WITHIN, request.bytes(), Audit::read)
+            .await,
     )
 }
 

@@ -124,7 +124,18 @@ impl Caller {
         request: &[u8],
         read: impl Fn(u16, &[u8]) -> Result<T, String>,
     ) -> Outcome<T> {
-        self.call_in(None, request, &read).await
+        self.call_in(None, self.patience.answer_within, request, &read)
+            .await
+    }
+
+    /// The same, for what may take longer than an order.
+    pub(crate) async fn call_within<T>(
+        &self,
+        answer_within: Duration,
+        request: &[u8],
+        read: impl Fn(u16, &[u8]) -> Result<T, String>,
+    ) -> Outcome<T> {
+        self.call_in(None, answer_within, request, &read).await
     }
 
     /// Sends the same request twice at once on two connections.
@@ -146,15 +157,17 @@ impl Caller {
             }
             Err(_) => (None, None),
         };
+        let within = self.patience.answer_within;
         tokio::join!(
-            self.call_in(first, request, &read),
-            self.call_in(second, request, &read)
+            self.call_in(first, within, request, &read),
+            self.call_in(second, within, request, &read)
         )
     }
 
     async fn call_in<T>(
         &self,
         mut slot: Option<SemaphorePermit<'_>>,
+        answer_within: Duration,
         request: &[u8],
         read: &impl Fn(u16, &[u8]) -> Result<T, String>,
     ) -> Outcome<T> {
@@ -167,7 +180,7 @@ impl Caller {
                 None => self.slots.acquire().await.ok(),
             };
             let since = *sent_first.get_or_insert_with(Instant::now);
-            let tried = self.one_try(request, read).await;
+            let tried = self.one_try(answer_within, request, read).await;
             // The slot is for requests in flight; whoever pauses holds none.
             drop(held);
             let (why, asked) = match tried {
@@ -190,10 +203,15 @@ impl Caller {
         }
     }
 
-    async fn one_try<T>(&self, request: &[u8], read: &impl Fn(u16, &[u8]) -> Result<T, String>) -> Try<T> {
-        let limit = tokio::time::sleep(self.patience.answer_within);
+    async fn one_try<T>(
+        &self,
+        answer_within: Duration,
+        request: &[u8],
+        read: &impl Fn(u16, &[u8]) -> Result<T, String>,
+    ) -> Try<T> {
+        let limit = tokio::time::sleep(answer_within);
         tokio::pin!(limit);
-        let idle = self.idle.borrow_mut().pop();
+        let idle = self.take_idle();
         let opened = if let Some(connection) = idle {
             Ok(connection)
         } else {
@@ -231,6 +249,17 @@ impl Caller {
             self.idle.borrow_mut().push(connection);
         }
         tried
+    }
+
+    /// A connection that is still open. The service closes those that are silent for long.
+    fn take_idle(&self) -> Option<Connection> {
+        let mut idle = self.idle.borrow_mut();
+        while let Some(connection) = idle.pop() {
+            if connection.is_usable() {
+                return Some(connection);
+            }
+        }
+        None
     }
 
     async fn pause(&self, tries: u32, asked: Option<Duration>) {

@@ -43,6 +43,13 @@ impl Connection {
         })
     }
 
+    /// Whether an idle connection can be used: the service has not closed it, nor said anything unasked. Costs no call
+    /// into the kernel unless something has come.
+    pub(crate) fn is_usable(&self) -> bool {
+        let nothing_came = |error: io::Error| error.kind() == io::ErrorKind::WouldBlock;
+        self.stream.try_read(&mut [0]).is_err_and(nothing_came)
+    }
+
     /// Sends one request and reads its answer. After an error or a dropped future the connection must be dropped.
     pub(crate) async fn exchange(&mut self, request: &[u8]) -> io::Result<Head> {
         self.input.clear();
