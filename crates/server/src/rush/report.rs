@@ -24,7 +24,7 @@ pub(crate) struct Report {
     pub(crate) undersold: u64,
     pub(crate) drift: u64,
     pub(crate) seconds: f64,
-    pub(crate) orders_per_second: f64,
+    pub(crate) orders_per_second: u64,
     pub(crate) latency_us: Latency,
 }
 
@@ -41,11 +41,16 @@ impl Report {
     pub(crate) fn new(plan: &Plan, verdict: &Verdict, rush: Duration, latency_us: &Histogram<u64>) -> Self {
         let buyers = plan.orders.len() as u64;
         let seconds = rush.as_secs_f64();
-        #[expect(clippy::cast_precision_loss, reason = "no run has 2^53 buyers")]
+        #[expect(
+            clippy::cast_precision_loss,
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a rate is positive and far below 2^53"
+        )]
         let orders_per_second = if seconds > 0.0 {
-            buyers as f64 / seconds
+            (buyers as f64 / seconds).round() as u64
         } else {
-            0.0
+            0
         };
         Self {
             buyers,
@@ -61,7 +66,7 @@ impl Report {
             undersold: verdict.undersold,
             drift: verdict.drift.len() as u64,
             seconds: (seconds * 1_000.0).round() / 1_000.0,
-            orders_per_second: orders_per_second.round(),
+            orders_per_second,
             latency_us: Latency {
                 p50: latency_us.value_at_quantile(0.5),
                 p99: latency_us.value_at_quantile(0.99),
@@ -88,7 +93,7 @@ impl Report {
         row("units sold", grouped(verdict.units_sold));
         row("units left", grouped(verdict.units_left));
         row("seconds", format!("{:.2}", self.seconds));
-        row("orders/s", grouped(buyers_per_second(self.orders_per_second)));
+        row("orders/s", grouped(self.orders_per_second));
         row("latency p50", milliseconds(self.latency_us.p50));
         row("latency p99", milliseconds(self.latency_us.p99));
         row("latency max", milliseconds(self.latency_us.max));
@@ -101,15 +106,6 @@ impl Report {
         page.push_str(&line);
         page
     }
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a rate is positive and far below 2^53"
-)]
-fn buyers_per_second(rate: f64) -> u64 {
-    rate as u64
 }
 
 /// Digits in groups of three.
@@ -155,7 +151,7 @@ mod tests {
             serde_json::to_string(&report).unwrap(),
             "{\"buyers\":0,\"units\":1000,\"granted\":0,\"refused\":0,\"confirmed\":0,\"cancelled\":0,\"expired\":0,\
              \"replayed\":0,\"errors\":0,\"oversold\":0,\"undersold\":0,\"drift\":0,\"seconds\":1.234,\
-             \"orders_per_second\":0.0,\"latency_us\":{\"p50\":0,\"p99\":0,\"max\":0}}"
+             \"orders_per_second\":0,\"latency_us\":{\"p50\":0,\"p99\":0,\"max\":0}}"
         );
     }
 
