@@ -12,8 +12,8 @@ use super::{Failure, Service, ended, output, value};
 /// How to audit.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The data folder of a stopped service; without it the running service is asked.
-    #[arg(long, value_name = "DIR", conflicts_with = "url")]
+    /// The data folder of a stopped service, instead of asking the running one.
+    #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     /// The most findings to list.
     #[arg(long, value_name = "N", default_value = "100", value_parser = value::finding_limit)]
@@ -32,13 +32,12 @@ pub(crate) async fn run(args: Args) -> ExitCode {
 
 /// Whether all is well.
 async fn audit(args: &Args) -> Result<bool, Failure> {
-    let answer = match &args.data {
-        Some(folder) => on_folder(folder, args.limit).await?,
-        None => {
-            let body = json!({"limit": args.limit});
-            let answer = send(&args.service, Method::POST, "/v1/audit", Some(&body)).await;
-            output::or_problem(args.service.json, answer)?
-        }
+    let answer = if let Some(folder) = &args.data {
+        on_folder(folder, args.limit).await?
+    } else {
+        let body = json!({"limit": args.limit});
+        let answer = send(&args.service, Method::POST, "/v1/audit", Some(&body)).await;
+        output::or_problem(args.service.json, answer)?
     };
     output::print(args.service.json, &answer, people)?;
     Ok(answer.body.get("clean").and_then(Value::as_bool) == Some(true))

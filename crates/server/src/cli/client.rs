@@ -150,7 +150,7 @@ async fn exchange(
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
         .await
         .map_err(unknown)?;
-    let talking = async move {
+    let mut talking = std::pin::pin!(async move {
         let response = sender.send_request(request).await?;
         let status = response.status();
         let seconds = response
@@ -159,13 +159,14 @@ async fn exchange(
             .and_then(|v| v.to_str().ok()?.parse().ok());
         let body = response.into_body().collect().await?.to_bytes();
         Ok::<_, hyper::Error>((status, seconds.map(Duration::from_secs), body))
-    };
+    });
     let (status, retry_after, body) = tokio::select! {
-        answered = talking => answered.map_err(unknown)?,
-        ended = connection => {
-            let why = ended.err().map_or_else(|| "the connection was closed".to_owned(), |e| e.to_string());
-            return Err(Unanswered::Unknown(why));
-        }
+        answered = talking.as_mut() => answered.map_err(unknown)?,
+        // What had arrived before the end may be a whole answer.
+        ended = connection => match (talking.await, ended) {
+            (Ok(answered), _) => answered,
+            (Err(_), Err(why)) | (Err(why), Ok(())) => return Err(unknown(why)),
+        },
     };
     Ok((status, retry_after, String::from_utf8_lossy(&body).into_owned()))
 }

@@ -87,9 +87,9 @@ fn people(body: &Value) -> String {
             name => output::shown(movement.get(name)),
         }));
     }
-    let mut text = table.to_string();
+    let mut parts = vec![table.to_string()];
     if let Some(before) = body.get("next_before").and_then(Value::as_i64) {
-        text.push_str(&format!("\nmore: --before {before}"));
+        parts.push(format!("more: --before {before}"));
     }
-    text
+    parts.join("\n")
 }

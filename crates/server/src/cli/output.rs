@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io::Write as _;
 
-use comfy_table::{Table, presets::UTF8_HORIZONTAL_ONLY};
+use comfy_table::{Table, presets::UTF8_FULL_CONDENSED};
 use serde_json::Value;
 
 use super::Failure;
@@ -62,10 +62,23 @@ impl fmt::Display for Problem {
     }
 }
 
-/// `index 0, sku A/1, asked 3, available 2`.
-fn fields(object: &Value) -> String {
-    let pairs = object.as_object().into_iter().flatten();
-    let texts: Vec<String> = pairs
+/// `index 0, sku A/1, asked 3, available 2`: what is there, in this order.
+fn fields(line: &Value) -> String {
+    const NAMES: [&str; 11] = [
+        "index",
+        "sku",
+        "location",
+        "asked",
+        "available",
+        "used",
+        "limit",
+        "expected",
+        "found",
+        "opens_at_ms",
+        "closes_at_ms",
+    ];
+    let given = NAMES.iter().filter_map(|name| Some((name, line.get(name)?)));
+    let texts: Vec<String> = given
         .map(|(name, value)| format!("{name} {}", shown(Some(value))))
         .collect();
     texts.join(", ")
@@ -100,7 +113,7 @@ pub(crate) fn moment(value: Option<&Value>) -> String {
 /// A table with these heads.
 pub(crate) fn table(heads: &[&str]) -> Table {
     let mut table = Table::new();
-    table.load_style(UTF8_HORIZONTAL_ONLY).set_header(heads);
+    table.load_style(UTF8_FULL_CONDENSED).set_header(heads);
     table
 }
 

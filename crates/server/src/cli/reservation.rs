@@ -310,14 +310,14 @@ fn people(body: &Value) -> String {
             table.add_row(row);
         }
     }
-    let mut text = table.to_string();
+    let mut parts = vec![table.to_string()];
     match body.get("code").and_then(Value::as_str) {
-        Some("replayed") => text.push_str("\ndone before: no second effect"),
-        Some("sealed") => text.push_str("\nsealed: if this id turns up later, it is refused"),
+        Some("replayed") => parts.push("done before: no second effect".to_owned()),
+        Some("sealed") => parts.push("sealed: if this id turns up later, it is refused".to_owned()),
         _ => {}
     }
     if let Some(before) = body.get("next_before").and_then(Value::as_str) {
-        text.push_str(&format!("\nmore: --before '{before}'"));
+        parts.push(format!("more: --before '{before}'"));
     }
-    text
+    parts.join("\n")
 }

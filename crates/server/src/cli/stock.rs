@@ -240,7 +240,10 @@ async fn configure(args: ConfigureArgs) -> Result<(), Failure> {
         .map(|(location, units)| json!({"location": location.as_str(), "safety_stock": units}))
         .collect();
     let order: Vec<&str> = args.order.iter().map(Id::as_str).collect();
-    put("safety_stock", (!floors.is_empty()).then(|| Value::Array(floors)));
+    put(
+        "safety_stock",
+        (!floors.is_empty()).then_some(Value::Array(floors)),
+    );
     put(
         "limit_per_owner",
         args.limit_per_owner.map(|limit| json!(limit.0)),
@@ -254,7 +257,7 @@ async fn configure(args: ConfigureArgs) -> Result<(), Failure> {
         "group",
         args.group.map(|group| json!(group.0.as_ref().map(Id::as_str))),
     );
-    put("reset_usage", args.reset_usage.then(|| json!(true)));
+    put("reset_usage", args.reset_usage.then_some(Value::Bool(true)));
     if body.is_empty() {
         return Err(Failure::Usage(
             "nothing to change; see `stockade stock configure --help`".to_owned(),
@@ -306,7 +309,7 @@ fn people(body: &Value) -> String {
             table.add_row(row);
         }
     }
-    let mut text = table.to_string();
+    let mut parts = vec![table.to_string()];
     if let Some(settings) = one.and_then(|stock| stock.get("settings")) {
         let set = settings
             .as_object()
@@ -326,14 +329,14 @@ fn people(body: &Value) -> String {
             } else {
                 output::shown(Some(value))
             };
-            text.push_str(&format!("\n{}: {value}", name.trim_end_matches("_ms")));
+            parts.push(format!("{}: {value}", name.trim_end_matches("_ms")));
         }
     }
     if body.get("code").and_then(Value::as_str) == Some("replayed") {
-        text.push_str("\ndone before: this is the stock as it stands now");
+        parts.push("done before: this is the stock as it stands now".to_owned());
     }
     if let Some(after) = body.get("next_after").and_then(Value::as_str) {
-        text.push_str(&format!("\nmore: --after '{after}'"));
+        parts.push(format!("more: --after '{after}'"));
     }
-    text
+    parts.join("\n")
 }

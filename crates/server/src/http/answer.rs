@@ -1,7 +1,7 @@
 //! Answers: the shapes of what is done, and how an answer or a problem becomes bytes, once.
 
 use axum::body::Body;
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, RETRY_AFTER};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
@@ -209,6 +209,8 @@ fn response(status: StatusCode, content_type: &'static str, bytes: impl Into<Bod
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     // Counters change with every sale: nobody may answer from a copy.
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    // Names may hold markup: no browser may take an answer for a page.
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
 }
 
@@ -255,12 +257,11 @@ impl Answer {
 pub(crate) fn problem(problem: &Problem) -> Response {
     let view = problem.view();
     let status = StatusCode::from_u16(problem.code().status()).unwrap_or(StatusCode::SERVICE_UNAVAILABLE);
-    let bytes = match to_bytes(&view, BODY_BYTES) {
-        Ok(bytes) => bytes,
-        Err(_) => return status.into_response(),
+    let Ok(bytes) = to_bytes(&view, BODY_BYTES) else {
+        return status.into_response();
     };
     let mut response = response(status, "application/problem+json", bytes);
-    if let Some(seconds) = problem.retry_after_s() {
+    if let Some(seconds) = view.retry_after_s() {
         response
             .headers_mut()
             .insert(RETRY_AFTER, HeaderValue::from(seconds));

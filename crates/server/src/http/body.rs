@@ -18,6 +18,30 @@ const MODES: Choice<Mode> = Choice(&[("reserve", Mode::Reserve), ("deduct", Mode
 const DURABILITIES: Choice<()> = Choice(&[("hot", ()), ("ledger", ())]);
 const TTL_SECONDS: Whole = Whole(1..=(TTL_MS_MAX / 1_000).cast_unsigned());
 
+/// How a reservation is asked for.
+#[derive(Debug, ToSchema)]
+#[schema(as = Mode, rename_all = "lowercase")]
+#[expect(
+    dead_code,
+    reason = "describes the words in the OpenAPI document; they are read by MODES"
+)]
+pub(crate) enum ModeWord {
+    Reserve,
+    Deduct,
+}
+
+/// When an answer may go out.
+#[derive(Debug, ToSchema)]
+#[schema(as = Durability, rename_all = "lowercase")]
+#[expect(
+    dead_code,
+    reason = "describes the words in the OpenAPI document; they are read by DURABILITIES"
+)]
+pub(crate) enum DurabilityWord {
+    Hot,
+    Ledger,
+}
+
 /// What is asked for: all lines or none.
 #[derive(Debug, ToSchema)]
 pub(crate) struct ReserveBody {
@@ -28,13 +52,13 @@ pub(crate) struct ReserveBody {
     #[schema(value_type = String, min_length = 1, max_length = 128)]
     owner: Id,
     /// `reserve` holds the units until an end, `deduct` sells them at once.
-    #[schema(value_type = String)]
+    #[schema(value_type = ModeWord)]
     mode: Mode,
     /// How long the units are held: 1..=2592000, 1800 when not given.
     #[schema(minimum = 1, maximum = 2_592_000)]
     ttl_seconds: Option<u64>,
     /// `hot` or `ledger`; on one machine every answer is recorded first.
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<DurabilityWord>)]
     #[expect(
         dead_code,
         reason = "checked when read; both words mean the same on one machine"
@@ -209,6 +233,7 @@ pub(crate) struct PayloadBody {
 }
 
 impl ConfirmBody {
+    #[expect(clippy::unnecessary_wraps, reason = "the shape that every body's reader has")]
     pub(crate) fn read(body: &mut Object<'_, '_>) -> Option<Self> {
         let lines = pick_lines(body);
         let payload = body.may_object("payload", |payload| {

@@ -121,7 +121,7 @@ pub(crate) fn text_of(body: &[u8]) -> Result<&str, Problem> {
 /// Line and column, from 1, of a byte.
 fn position(body: &[u8], at: usize) -> (usize, usize) {
     let before = body.get(..at).unwrap_or(body);
-    let line = 1 + before.iter().filter(|b| **b == b'\n').count();
+    let line = before.split(|b| *b == b'\n').count();
     let column = 1 + before.iter().rev().take_while(|b| **b != b'\n').count();
     (line, column)
 }

@@ -130,11 +130,6 @@ impl Problem {
         }
         view
     }
-
-    /// The seconds of the header `Retry-After`.
-    pub(crate) fn retry_after_s(&self) -> Option<u64> {
-        self.view().retry_after_ms.map(|ms| ms.div_ceil(1_000).max(1))
-    }
 }
 
 impl From<Error> for Problem {
@@ -175,6 +170,21 @@ fn refusal_code(refusal: &Refusal) -> Code {
     }
 }
 
+/// The name of a field in bodies, where the core has one of its own.
+fn wire_name(field: &str) -> &str {
+    match field {
+        "ends_at" => "expires_at_ms",
+        "opens_at" => "opens_at_ms",
+        "closes_at" => "closes_at_ms",
+        "ttl_ms" => "ttl_seconds",
+        other => other,
+    }
+}
+
+/// A revision, or null where there is no SKU to have one.
+#[derive(Debug, Serialize)]
+struct Revision(Option<u64>);
+
 /// A refused line with the numbers of its refusal.
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub(crate) struct LineProblem<'a> {
@@ -198,11 +208,11 @@ pub(crate) struct LineProblem<'a> {
     /// The revision asked for; null: the SKU was to be absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<u64>)]
-    expected: Option<Option<u64>>,
+    expected: Option<Revision>,
     /// The revision found; null: there is no such SKU.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<u64>)]
-    found: Option<Option<u64>>,
+    found: Option<Revision>,
     #[serde(skip_serializing_if = "Option::is_none")]
     opens_at_ms: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -239,7 +249,7 @@ pub(crate) struct ProblemView<'a> {
     /// Of `below_reserved`.
     #[serde(skip_serializing_if = "Option::is_none")]
     location: Option<&'a str>,
-    /// Of `below_reserved`: what on_hand would have become.
+    /// Of `below_reserved`: what `on_hand` would have become.
     #[serde(skip_serializing_if = "Option::is_none")]
     result: Option<i64>,
     /// Of `below_reserved`: units reserved there.
@@ -278,6 +288,11 @@ impl<'a> ProblemView<'a> {
         }
     }
 
+    /// The seconds of the header `Retry-After`.
+    pub(crate) fn retry_after_s(&self) -> Option<u64> {
+        self.retry_after_ms.map(|ms| ms.div_ceil(1_000).max(1))
+    }
+
     fn refusal(&mut self, refusal: &'a Refusal) {
         match refusal {
             Refusal::InsufficientStock(lines) => self.short(lines),
@@ -288,8 +303,8 @@ impl<'a> ProblemView<'a> {
             Refusal::RevisionConflict(lines) => {
                 self.detail = "The stock was changed meanwhile. Read it again.".into();
                 self.lines(lines, |line, conflict: &Conflict| LineProblem {
-                    expected: Some(conflict.expected),
-                    found: Some(conflict.found),
+                    expected: Some(Revision(conflict.expected)),
+                    found: Some(Revision(conflict.found)),
                     ..line
                 });
             }
@@ -368,7 +383,7 @@ impl<'a> ProblemView<'a> {
                 let errors: Vec<FieldError> = fields
                     .iter()
                     .map(|f| FieldError {
-                        field: f.field.clone(),
+                        field: wire_name(&f.field).to_owned(),
                         found: f.found.clone(),
                         allowed: f.allowed.clone().into(),
                     })
@@ -430,5 +445,57 @@ impl<'a> ProblemView<'a> {
             ..LineProblem::default()
         };
         self.lines = Some(lines.iter().map(|line| with(base(line), &line.detail)).collect());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The problems that no test can bring about in a running service.
+    #[test]
+    fn rare_problems_say_what_to_do() {
+        let rows = [
+            (
+                Problem::Refused(Refusal::CrossShard),
+                422,
+                "cross_shard",
+                None,
+                "one group",
+            ),
+            (
+                Problem::Overloaded {
+                    retry_after_ms: 1_200,
+                },
+                503,
+                "overloaded",
+                Some(2),
+                "Nothing was changed",
+            ),
+            (
+                Problem::Unavailable {
+                    why: "the disk is full".to_owned(),
+                },
+                503,
+                "unavailable",
+                Some(1),
+                "Nothing was changed: the disk is full",
+            ),
+            (
+                Problem::OutcomeUnknown {
+                    why: "no answer within 5 ms".to_owned(),
+                },
+                504,
+                "outcome_unknown",
+                None,
+                "send the same id again",
+            ),
+        ];
+        for (problem, status, code, retry_after_s, detail) in rows {
+            let view = problem.view();
+            assert_eq!((view.status, view.code), (status, code));
+            assert_eq!(view.retry_after_s(), retry_after_s, "{code}");
+            assert!(view.detail.contains(detail), "{}", view.detail);
+        }
     }
 }

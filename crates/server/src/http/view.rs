@@ -166,7 +166,7 @@ impl Shown for ReturnedLine {
 #[schema(as = Stock)]
 pub(crate) struct StockView<'a> {
     sku: &'a str,
-    /// Counts operators' changes; the ETag.
+    /// Counts operators' changes; the header `ETag`.
     revision: u64,
     /// Summed over the locations.
     available: u64,

@@ -109,7 +109,7 @@ async fn watch_store(app: &App) -> String {
     loop {
         tokio::time::sleep(TICK).await;
         ticks = ticks.wrapping_add(1);
-        if ticks % TICKS_TO_UPKEEP == 0 {
+        if ticks.is_multiple_of(TICKS_TO_UPKEEP) {
             app.metrics.upkeep();
         }
         if let Readiness::Poisoned { why } = app.store.health().readiness {

@@ -45,6 +45,8 @@ pub(crate) fn router(app: Arc<App>) -> Router {
     let bytes = serde_json::to_vec_pretty(&document).unwrap_or_default();
     app.openapi.get_or_init(|| Bytes::from(bytes));
     router
+        // `batch` is an id like any other: only POST is taken for the batch itself.
+        .route("/v1/reservations/batch", axum::routing::get(reservations::show))
         .fallback(unknown_route)
         .method_not_allowed_fallback(method_not_allowed)
         .with_state(app)
