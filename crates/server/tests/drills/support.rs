@@ -1,7 +1,5 @@
 //! What the tests of the drills share: the program, a service of their own, the plainest HTTP.
 
-#![allow(dead_code, reason = "each test program uses a part")]
-
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
@@ -112,19 +110,11 @@ impl Served {
     /// Every SKU in the service.
     pub(crate) fn skus(&self) -> Vec<String> {
         let page: Value = serde_json::from_str(&self.request("GET", "/v1/stock?limit=1000", "").1).unwrap();
-        let rows = page
-            .as_object()
-            .unwrap()
-            .values()
-            .find_map(Value::as_array)
-            .unwrap();
-        rows.iter()
+        let rows = page.as_object().unwrap().values().find_map(Value::as_array);
+        rows.unwrap()
+            .iter()
             .map(|row| row["sku"].as_str().unwrap().to_owned())
             .collect()
-    }
-
-    pub(crate) fn until<T>(&self, look: impl FnMut() -> Option<T>) -> T {
-        until(look)
     }
 
     /// Stops in order; the exit code.

@@ -1,9 +1,7 @@
 //! The fault campaigns, in the short form that every test run can afford. The long form is the same command with larger
 //! numbers: `stockade drill crash --rounds 5000`, `stockade drill hang-up --times 10000`.
 
-mod drills;
-
-use drills::{output, program};
+use crate::support::{output, program};
 use serde_json::Value;
 
 fn drill(flags: &[&str]) -> Value {
