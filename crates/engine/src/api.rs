@@ -101,12 +101,13 @@ impl Options {
         if let Some(wrap) = &self.wrap_ledger {
             ledger = wrap(ledger);
         }
+        // The tier comes last: what follows it must not fail, since nobody would end its threads.
+        let readers = Readers::start().map_err(|error| no_thread(&self.data, &error))?;
         let tier =
             MemoryTier::start(Parts::new(&self, SHARD, ledger.clone())).map_err(|error| match error {
                 StartError::Ledger(error) => OpenError::Ledger(error),
                 StartError::Thread(error) => no_thread(&self.data, &error),
             })?;
-        let readers = Readers::start().map_err(|error| no_thread(&self.data, &error))?;
         Ok(Stockade {
             inner: Arc::new(Inner {
                 readers,

@@ -75,6 +75,16 @@ pub(crate) struct Decided {
     pub(crate) needs: u64,
 }
 
+impl Submission {
+    /// How many commands of it were let in.
+    pub(crate) fn admitted(&self) -> usize {
+        match self {
+            Self::One { .. } => 1,
+            Self::Many(batch) => batch.admitted,
+        }
+    }
+}
+
 impl Batch {
     /// A batch of which nothing is decided.
     pub(crate) fn new(commands: Vec<Command>, answer: oneshot::Sender<Vec<Answer>>) -> Self {

@@ -73,6 +73,11 @@ impl Decider {
     ) -> std::io::Result<Self> {
         let mailbox = shared.mailbox.clone();
         let running = start(loaded, &parts, &mailbox)?;
+        let out = Out {
+            tally: Tally::new(),
+            room: mailbox.clone(),
+            look_ups: 0,
+        };
         let mut decider = Self {
             shared,
             mailbox,
@@ -80,11 +85,7 @@ impl Decider {
             recorder,
             look_up,
             state: State::Running(Box::new(running)),
-            out: Out {
-                tally: Tally::new(),
-                answered: 0,
-                look_ups: 0,
-            },
+            out,
             gauges: Gauges::new(),
             tags: Tags::new(),
             now: 0,
@@ -173,7 +174,8 @@ impl Decider {
 
     /// Answers work with an error; none of it was begun.
     fn refuse(&mut self, work: Submission, error: impl Fn() -> Error) {
-        self.out.answered += super::refuse(work, &mut self.out.tally, error);
+        self.mailbox.answered(work.admitted());
+        super::refuse(work, &mut self.out.tally, error);
     }
 
     fn message(&mut self, message: Message) {
@@ -218,7 +220,6 @@ impl Decider {
                 // First the next entry, so that the disk does not wait for the answers to be sent.
                 self.hand_over();
                 recorded.answer(&mut self.out);
-                self.mailbox.answered(std::mem::take(&mut self.out.answered));
             }
             Some(Err(error @ RecordError::NotRecorded(_))) => {
                 tracing::error!(%error, entry = commit.seq, "an entry was not recorded; reloading from the ledger");
@@ -360,7 +361,6 @@ impl Decider {
     }
 
     fn publish(&mut self) {
-        self.mailbox.answered(std::mem::take(&mut self.out.answered));
         self.out.tally.flush(&self.shared.turned_away);
         let look_ups = std::mem::take(&mut self.out.look_ups);
         if look_ups > 0 {

@@ -365,14 +365,13 @@ impl Threads {
     }
 }
 
-/// Answers work of which nothing was begun with an error; how many commands had been let in.
-fn refuse(work: Submission, tally: &mut Tally, error: impl Fn() -> Error) -> usize {
+/// Answers work of which nothing was begun with an error.
+fn refuse(work: Submission, tally: &mut Tally, error: impl Fn() -> Error) {
     match work {
         Submission::One { command, answer } => {
             let result = Err(error());
             tally.add(Kind::of(&command.action), &result);
             drop(answer.send(result));
-            1
         }
         Submission::Many(batch) => {
             let batch: Batch = *batch;
@@ -383,9 +382,7 @@ fn refuse(work: Submission, tally: &mut Tally, error: impl Fn() -> Error) -> usi
                     None => tally.add(kind, &Err(error())),
                 }
             }
-            let admitted = batch.admitted;
             batch.finish(error);
-            admitted
         }
     }
 }

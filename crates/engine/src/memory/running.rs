@@ -1,6 +1,7 @@
 //! The state while commands are taken: the shard, who waits for which entry, who waits for a look-up.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
 use stockade_core::{Command, Decision, Entry, LookedUp, Millis, Position, Reply, Shard};
@@ -9,6 +10,7 @@ use tokio::sync::oneshot;
 
 use super::load::{Chunk, Feed};
 use super::look_up::{Found, Job};
+use super::mailbox::Mailbox;
 use super::tally::{Kind, Tally};
 use crate::error::Error;
 use crate::tier::{Answer, Batch, Decided, Frozen, Submission};
@@ -47,8 +49,8 @@ struct Group {
 pub(super) struct Out {
     /// By kind and outcome.
     pub(super) tally: Tally,
-    /// Commands answered since it was last asked.
-    pub(super) answered: usize,
+    /// Where room is made, before a caller hears its answer: it may come back at once.
+    pub(super) room: Arc<Mailbox>,
     /// Look-ups since it was last asked.
     pub(super) look_ups: u64,
 }
@@ -121,7 +123,13 @@ impl Running {
 
     /// What the shard found wrong with itself, once nothing is being recorded any more: time to give it up.
     pub(super) fn corrupt(&self) -> Option<&'static str> {
-        self.corrupt.filter(|_| self.in_flight.is_none())
+        if self.in_flight.is_some() {
+            return None;
+        }
+        // Nobody may be left waiting for an entry that will not come.
+        let stranded = !self.building.is_empty() && self.shard.unsealed() == 0;
+        let stranded = stranded.then_some("an answer waits for an entry in which nothing is");
+        self.corrupt.or(stranded)
     }
 
     // ---- deciding ----
@@ -129,13 +137,14 @@ impl Running {
     /// Decides new work. Work whose caller hung up before its turn never begins.
     pub(super) fn begin(&mut self, work: Submission, now: Millis, out: &mut Out) {
         if let Some(what) = self.corrupt {
-            out.answered += super::refuse(work, &mut out.tally, || corrupted(what));
+            out.room.answered(work.admitted());
+            super::refuse(work, &mut out.tally, || corrupted(what));
             return;
         }
         match work {
             Submission::One { command, answer } => {
                 if answer.is_closed() {
-                    out.answered += 1;
+                    out.room.answered(1);
                     return;
                 }
                 let decision = self.shard.apply(now, &command);
@@ -143,7 +152,7 @@ impl Running {
             }
             Submission::Many(batch) => {
                 if batch.answer.is_closed() {
-                    out.answered += batch.admitted;
+                    out.room.answered(batch.admitted);
                     return;
                 }
                 self.go_on(batch, None, 0, now, out);
@@ -439,7 +448,7 @@ impl Waiter {
         match self {
             Self::One { kind, result, answer } => {
                 out.tally.add(kind, &result);
-                out.answered += 1;
+                out.room.answered(1);
                 drop(answer.send(result));
             }
             Self::Many(batch) => {
@@ -448,7 +457,7 @@ impl Waiter {
                         out.tally.add(Kind::of(&command.action), &decided.answer);
                     }
                 }
-                out.answered += batch.admitted;
+                out.room.answered(batch.admitted);
                 batch.finish(|| Error::Unavailable {
                     why: "the store stopped before this command's turn; send it again".into(),
                 });
