@@ -131,7 +131,7 @@ impl Client {
             },
             (Step::Reserve, Answer::Refused("insufficient_stock")) => assert!(!order.granted, "{told}"),
             (_, Answer::Refused("expired")) => {
-                assert!(order.granted && !order.sold && !order.cancelled, "{told}")
+                assert!(order.granted && !order.sold && !order.cancelled, "{told}");
             }
             (_, Answer::Refused("already_confirmed")) => assert!(order.sold, "{told}"),
             (_, Answer::Refused("already_cancelled")) => assert!(order.cancelled, "{told}"),
@@ -257,7 +257,8 @@ async fn every_answer_stays_true() {
     let mut sold = vec![0; usize::try_from(SKUS).unwrap()];
     let mut orders = 0;
     for client in &clients {
-        for order in &client.lock().orders.clone() {
+        let known = client.lock().orders.clone();
+        for order in &known {
             orders += 1;
             let status = store.reservation(&order.id).await.map(|found| found.status);
             match (order.granted, order.sold, order.cancelled) {
