@@ -46,7 +46,7 @@ pub(crate) enum DurabilityWord {
 #[derive(Debug, ToSchema)]
 pub(crate) struct ReserveBody {
     /// The reservation's id; may be given as `Idempotency-Key` instead.
-    #[schema(value_type = Option<String>, min_length = 1, max_length = 128)]
+    #[schema(value_type = String, required = false, min_length = 1, max_length = 128)]
     id: Option<Id>,
     /// Who buys.
     #[schema(value_type = String, min_length = 1, max_length = 128)]
@@ -55,17 +55,17 @@ pub(crate) struct ReserveBody {
     #[schema(value_type = ModeWord)]
     mode: Mode,
     /// How long the units are held: 1..=2592000, 1800 when not given.
-    #[schema(minimum = 1, maximum = 2_592_000)]
+    #[schema(value_type = u64, required = false, minimum = 1, maximum = 2_592_000)]
     ttl_seconds: Option<u64>,
     /// `hot` or `ledger`; on one machine every answer is recorded first.
-    #[schema(value_type = Option<DurabilityWord>)]
+    #[schema(value_type = DurabilityWord, required = false)]
     #[expect(
         dead_code,
         reason = "checked when read; both words mean the same on one machine"
     )]
     durability: Option<()>,
     /// The owner's own pending reservation that this one takes the place of.
-    #[schema(value_type = Option<String>, min_length = 1, max_length = 128)]
+    #[schema(value_type = String, required = false, min_length = 1, max_length = 128)]
     supersedes: Option<Id>,
     /// 1..=100 lines.
     #[schema(value_type = Vec<AskLineBody>, min_items = 1, max_items = 100)]
@@ -124,9 +124,10 @@ pub(crate) struct AskLineBody {
     #[schema(minimum = 1, maximum = 9_007_199_254_740_991_u64)]
     quantity: u64,
     /// Take the units from here only.
-    #[schema(min_length = 1, max_length = 128)]
+    #[schema(value_type = String, required = false, min_length = 1, max_length = 128)]
     location: Option<String>,
     /// Refuse unless the SKU has this revision.
+    #[schema(value_type = u64, required = false)]
     if_revision: Option<u64>,
 }
 
@@ -161,7 +162,7 @@ pub(crate) struct PickLineBody {
     #[schema(minimum = 1, maximum = 9_007_199_254_740_991_u64)]
     quantity: u64,
     /// The location that the reservation's line asked for, if it did.
-    #[schema(min_length = 1, max_length = 128)]
+    #[schema(value_type = String, required = false, min_length = 1, max_length = 128)]
     location: Option<String>,
 }
 
@@ -211,10 +212,10 @@ pub(crate) fn read_batch(body: &mut Object<'_, '_>) -> Option<Vec<Result<Reserve
 #[derive(Debug, ToSchema)]
 pub(crate) struct ConfirmBody {
     /// What is not listed is released.
-    #[schema(value_type = Option<Vec<PickLineBody>>, min_items = 1, max_items = 100)]
+    #[schema(value_type = Vec<PickLineBody>, required = false, min_items = 1, max_items = 100)]
     pub(crate) lines: Option<Vec<PickLine>>,
     /// What the reservation asked for: lets the confirm stand in for a reserve that was lost.
-    #[schema(value_type = Option<PayloadBody>)]
+    #[schema(value_type = PayloadBody, required = false)]
     pub(crate) payload: Option<ConfirmPayload>,
 }
 
@@ -251,7 +252,7 @@ impl ConfirmBody {
 /// Why a reservation is cancelled.
 #[derive(Debug, ToSchema)]
 pub(crate) struct CancelBody {
-    #[schema(value_type = Option<String>, max_length = 256)]
+    #[schema(value_type = String, required = false, max_length = 256)]
     pub(crate) reason: Reason,
 }
 
@@ -286,11 +287,11 @@ impl ExtendBody {
 #[derive(Debug, ToSchema)]
 pub(crate) struct ReturnBody {
     /// The return's own id; may be given as `Idempotency-Key` instead.
-    #[schema(value_type = Option<String>, min_length = 1, max_length = 128)]
+    #[schema(value_type = String, required = false, min_length = 1, max_length = 128)]
     pub(crate) id: Option<Id>,
-    #[schema(value_type = Option<String>, max_length = 256)]
+    #[schema(value_type = String, required = false, max_length = 256)]
     pub(crate) reason: Reason,
-    #[schema(value_type = Option<Vec<PickLineBody>>, min_items = 1, max_items = 100)]
+    #[schema(value_type = Vec<PickLineBody>, required = false, min_items = 1, max_items = 100)]
     pub(crate) lines: Option<Vec<PickLine>>,
 }
 
@@ -308,23 +309,24 @@ impl ReturnBody {
 #[derive(Debug, ToSchema)]
 pub(crate) struct SetBody {
     /// The command's id; may be given as `Idempotency-Key` instead.
-    #[schema(value_type = Option<String>, min_length = 1, max_length = 128)]
+    #[schema(value_type = String, required = false, min_length = 1, max_length = 128)]
     pub(crate) id: Option<Id>,
     /// `default` when not given.
-    #[schema(value_type = Option<String>, min_length = 1, max_length = 128)]
+    #[schema(value_type = String, required = false, min_length = 1, max_length = 128)]
     pub(crate) location: Id,
     /// The units counted.
     #[schema(maximum = 9_007_199_254_740_991_u64)]
     pub(crate) on_hand: u64,
     /// The sold figure at the time of the count: sales since then are taken off the count.
-    #[schema(value_type = Option<u64>)]
+    #[schema(value_type = u64, required = false)]
     pub(crate) sold_seen: Option<u64>,
     /// Take the count as it is, whatever was sold meanwhile.
-    #[schema(value_type = Option<bool>)]
+    #[schema(value_type = bool, required = false)]
     pub(crate) force: bool,
     /// Refuse unless the SKU has this revision; may be given as `If-Match` instead.
+    #[schema(value_type = u64, required = false)]
     pub(crate) if_revision: Option<u64>,
-    #[schema(value_type = Option<String>, max_length = 256)]
+    #[schema(value_type = String, required = false, max_length = 256)]
     pub(crate) reason: Reason,
 }
 
@@ -368,17 +370,18 @@ fn location(body: &mut Object<'_, '_>) -> Id {
 #[derive(Debug, ToSchema)]
 pub(crate) struct AdjustBody {
     /// The command's id; may be given as `Idempotency-Key` instead.
-    #[schema(value_type = Option<String>, min_length = 1, max_length = 128)]
+    #[schema(value_type = String, required = false, min_length = 1, max_length = 128)]
     pub(crate) id: Option<Id>,
     /// `default` when not given.
-    #[schema(value_type = Option<String>, min_length = 1, max_length = 128)]
+    #[schema(value_type = String, required = false, min_length = 1, max_length = 128)]
     pub(crate) location: Id,
     /// Not 0.
     #[schema(minimum = -9_007_199_254_740_991_i64, maximum = 9_007_199_254_740_991_i64)]
     pub(crate) delta: i64,
     /// Refuse unless the SKU has this revision; may be given as `If-Match` instead.
+    #[schema(value_type = u64, required = false)]
     pub(crate) if_revision: Option<u64>,
-    #[schema(value_type = Option<String>, max_length = 256)]
+    #[schema(value_type = String, required = false, max_length = 256)]
     pub(crate) reason: Reason,
 }
 
@@ -403,7 +406,7 @@ impl AdjustBody {
 #[derive(Debug, ToSchema)]
 pub(crate) struct TransferBody {
     /// The command's id; may be given as `Idempotency-Key` instead.
-    #[schema(value_type = Option<String>, min_length = 1, max_length = 128)]
+    #[schema(value_type = String, required = false, min_length = 1, max_length = 128)]
     pub(crate) id: Option<Id>,
     #[schema(value_type = String, min_length = 1, max_length = 128)]
     pub(crate) from: Id,
@@ -412,8 +415,9 @@ pub(crate) struct TransferBody {
     #[schema(minimum = 1, maximum = 9_007_199_254_740_991_u64)]
     pub(crate) quantity: u64,
     /// Refuse unless the SKU has this revision; may be given as `If-Match` instead.
+    #[schema(value_type = u64, required = false)]
     pub(crate) if_revision: Option<u64>,
-    #[schema(value_type = Option<String>, max_length = 256)]
+    #[schema(value_type = String, required = false, max_length = 256)]
     pub(crate) reason: Reason,
 }
 
@@ -445,9 +449,10 @@ impl TransferBody {
 )]
 pub(crate) struct ConfigureSchema {
     /// The command's id; may be given as `Idempotency-Key` instead.
-    #[schema(min_length = 1, max_length = 128)]
+    #[schema(value_type = String, required = false, min_length = 1, max_length = 128)]
     id: Option<String>,
     /// Floors that stay back, by location.
+    #[schema(value_type = Vec<SafetyStockBody>, required = false)]
     safety_stock: Option<Vec<SafetyStockBody>>,
     /// The most units that one owner may hold and have bought.
     #[schema(minimum = 1, maximum = 9_007_199_254_740_991_u64)]
@@ -457,18 +462,23 @@ pub(crate) struct ConfigureSchema {
     /// From this on no reserve is granted.
     closes_at_ms: Option<i64>,
     /// Refuse reserves for now.
+    #[schema(value_type = bool, required = false)]
     paused: Option<bool>,
     /// Locations in the order in which lines without a location take from them.
+    #[schema(value_type = Vec<String>, required = false)]
     order: Option<Vec<String>>,
     /// Whether one line may take from several locations.
+    #[schema(value_type = bool, required = false)]
     split: Option<bool>,
     /// SKUs of one group lie on one shard.
     group: Option<String>,
     /// Owner usage starts again from zero for everybody.
+    #[schema(value_type = bool, required = false)]
     reset_usage: Option<bool>,
     /// Refuse unless the SKU has this revision; may be given as `If-Match` instead.
+    #[schema(value_type = u64, required = false)]
     if_revision: Option<u64>,
-    #[schema(max_length = 256)]
+    #[schema(value_type = String, required = false, max_length = 256)]
     reason: Option<String>,
 }
 
@@ -481,7 +491,7 @@ pub(crate) struct ConfigureSchema {
 )]
 pub(crate) struct SafetyStockBody {
     /// `default` when not given.
-    #[schema(min_length = 1, max_length = 128)]
+    #[schema(value_type = String, required = false, min_length = 1, max_length = 128)]
     location: Option<String>,
     #[schema(maximum = 9_007_199_254_740_991_u64)]
     safety_stock: u64,
@@ -539,7 +549,7 @@ impl ConfigureBody {
 #[derive(Debug, ToSchema)]
 pub(crate) struct AuditBody {
     /// The most findings to list: 1..=10,000, 100 when not given.
-    #[schema(minimum = 1, maximum = 10_000)]
+    #[schema(value_type = u64, required = false, minimum = 1, maximum = 10_000)]
     pub(crate) limit: Option<u64>,
 }
 
