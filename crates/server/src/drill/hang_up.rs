@@ -77,16 +77,13 @@ async fn hang_up_often(
                 client.tally.sent += 1;
                 client.reopen(claim);
             }
-            _ => {
-                left.set(rest);
-                client.take(
-                    &shop,
-                    step,
-                    Outcome::Unanswered {
-                        why: "hung up".to_owned(),
-                    },
-                );
-            }
+            _ => client.take(
+                &shop,
+                step,
+                Outcome::Unanswered {
+                    why: "hung up".to_owned(),
+                },
+            ),
         }
     }
     Ok(client)
