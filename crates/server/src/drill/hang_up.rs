@@ -22,8 +22,9 @@ use crate::load::service::Service;
 use crate::load::target::Target;
 use crate::load::{LoadError, fresh_folder, now_ms};
 
-/// A connection is dropped at most so long after its request was sent.
-const HANG_UP_MS_MAX: u64 = 20;
+/// A connection is dropped at most so long after its request was sent; which of these is drawn first, so that moments
+/// before, during and after the service's work all come up, however fast it is.
+const HANG_UP_MS_MAX: [u64; 6] = [0, 1, 2, 5, 10, 20];
 /// Of 100 requests so many are cut off in the middle.
 const CUT_PERCENT: u8 = 25;
 /// After the last hang-up the service may still be busy with what was sent; so long it may take.
@@ -54,13 +55,14 @@ async fn hang_up_often(
         client.write(&shop, &patient, claim, command, &mut request);
         let whole = request.bytes().len();
         let is_cut = client.random.u8(0..100) < CUT_PERCENT;
+        let ms_max = client.random.choice(HANG_UP_MS_MAX).unwrap_or_default();
         let plan = HangUp {
             sent: if is_cut {
                 client.random.usize(0..whole)
             } else {
                 whole
             },
-            after: Duration::from_micros(client.random.u64(0..=HANG_UP_MS_MAX * 1_000)),
+            after: Duration::from_micros(client.random.u64(0..=ms_max * 1_000)),
             reset: client.random.bool(),
         };
         let id = client.id(&shop, claim);

@@ -28,6 +28,6 @@ fn twenty_kills_under_load_lose_nothing_and_repeat_nothing() {
 fn a_thousand_hang_ups_leave_every_command_whole_or_absent() {
     let report = drill(&["hang-up", "--times", "1000"]);
     assert_eq!(report["faults"], 1_000);
-    assert!(report["in_doubt"].as_u64().unwrap() >= 100, "{report}");
+    assert!(report["in_doubt"].as_u64().unwrap() >= 50, "{report}");
     assert!(report["happened"].as_u64().unwrap() >= 1, "{report}");
 }
