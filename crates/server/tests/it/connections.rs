@@ -199,3 +199,50 @@ fn what_is_not_http_is_refused() {
     }
     service.get("/livez");
 }
+
+#[test]
+fn an_answer_that_takes_too_long_is_unknown_and_can_be_asked_for() {
+    // A thousand orders take longer to record than a millisecond on any disk.
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let service = Service::on(&data, &["--answer-timeout-ms", "1"]);
+    let items: Vec<_> = (0..1_000)
+        .map(|n| {
+            let lines = [
+                json!({"sku": "A", "quantity": 1}),
+                json!({"sku": "B", "quantity": 1}),
+            ];
+            json!({"id": format!("o-{n}"), "owner": "u", "mode": "deduct", "lines": lines})
+        })
+        .collect();
+    let body = json!({"reservations": items}).to_string();
+    // Stock may be set or not by the time of the answer; the same ids make sure of it.
+    for sku in ["A", "B"] {
+        let path = format!("/v1/stock/{sku}");
+        let set = format!(r#"{{"id":"create {sku}","on_hand":1000}}"#);
+        let since = Instant::now();
+        while service.put(&path, &set).status != 200 {
+            assert!(since.elapsed() < Duration::from_secs(20), "never replayed");
+        }
+    }
+    service
+        .post("/v1/reservations/batch", &body)
+        .is(504, "outcome_unknown");
+    drop(service);
+    let again = Service::on(&data, &[]);
+    let results = again.post("/v1/reservations/batch", &body).json();
+    let statuses = results["results"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|result| result["status"].as_u64());
+    assert!(
+        statuses
+            .into_iter()
+            .all(|status| status == Some(200) || status == Some(201)),
+        "{results}"
+    );
+    assert_eq!(again.counters("A"), [0, 0, 1_000, 0]);
+    assert_eq!(again.counters("B"), [0, 0, 1_000, 0]);
+    again.audit_is_clean();
+}
