@@ -36,9 +36,7 @@ enum Command {
     Movements(cli::movements::Args),
     /// Compare what decides with what is recorded, and that with its own history.
     Audit(cli::audit::Args),
-    /// The drill: run a flash sale and prove that nothing was oversold or undersold.
     Rush(rush::Args),
-    /// Break a service of its own on purpose, as often as you like, and check every id afterwards.
     #[command(hide = true)]
     Drill(drill::Args),
 }

@@ -30,7 +30,7 @@ use crate::load::{LoadError, fresh_run_name, interrupt, on_one_thread};
 use client::Client;
 use shop::{Shop, Tally};
 
-/// Breaks a service of its own on purpose and checks that nothing answered is lost and nothing happened twice.
+/// Break a service of its own on purpose, and check that nothing answered is lost and nothing happened twice.
 ///
 /// Exit codes: 0 all is well; 1 something was found; 2 wrong flags; 3 the drill could not be run.
 #[derive(Debug, Clone, ClapArgs)]
@@ -41,7 +41,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, Clone, Subcommand)]
 enum What {
-    /// Kills the service at random moments under load, starts it again on the same folder, and goes on.
+    /// Kill the service at random moments under load, start it again on the same folder, and go on.
     Crash {
         /// How often.
         #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
@@ -49,7 +49,7 @@ enum What {
         #[command(flatten)]
         common: Common,
     },
-    /// Drops connections 0 to 20 ms after a request was sent, or in the middle of it.
+    /// Drop connections 0 to 20 ms after a request was sent, or in the middle of it.
     HangUp {
         /// How often.
         #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]

@@ -2,7 +2,7 @@
 
 use clap::Args as ClapArgs;
 
-/// Runs a flash sale against a service and proves from the buyers' own history that nothing was oversold or undersold.
+/// The drill: run a flash sale and prove from the buyers' own history that nothing was oversold or undersold.
 ///
 /// Without --url a service is started for the drill, on a free port and a temporary data folder, and stopped and
 /// removed at the end. With --url a running service is driven, on new SKUs that begin with "rush-"; nothing else in it
