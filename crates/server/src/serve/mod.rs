@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use stockade::{OpenError, Readiness};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
@@ -23,6 +23,8 @@ use connections::Connections;
 /// How often the metrics are folded and the store's health is looked at.
 const TICK: Duration = Duration::from_millis(500);
 const TICKS_TO_UPKEEP: u32 = 10;
+/// Connections that may wait to be accepted; the kernel has a bound of its own.
+const UNACCEPTED_MAX: u32 = 4_096;
 
 /// Runs the service until it is told to stop.
 pub(crate) async fn run(args: Args) -> ExitCode {
@@ -59,9 +61,7 @@ fn start_log(level: tracing::level_filters::LevelFilter, json: bool) {
 async fn serve(config: Config, json: bool) -> Result<(), String> {
     connections::allow_open_files(config.connections_max);
     // The port first: when it is taken, nothing of the data folder has been touched.
-    let listener = TcpListener::bind(config.listen)
-        .await
-        .map_err(|e| bind_error(config.listen, &e))?;
+    let listener = listen(config.listen).map_err(|e| bind_error(config.listen, &e))?;
     let address = listener.local_addr().map_err(|e| bind_error(config.listen, &e))?;
     // Signals are taken before the store is opened, so that one that comes early is not lost.
     let mut terminate = signal(SignalKind::terminate()).map_err(|e| format!("cannot take signals: {e}"))?;
@@ -116,6 +116,20 @@ async fn watch_store(app: &App) -> String {
             return why;
         }
     }
+}
+
+/// Listens with room for a crowd: with the usual 128, a connection that finds the queue full is tried again by its
+/// client's kernel after a whole second.
+fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = if address.is_ipv4() {
+        TcpSocket::new_v4()?
+    } else {
+        TcpSocket::new_v6()?
+    };
+    // A restart must not wait for the connections of the process before it.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(UNACCEPTED_MAX)
 }
 
 /// One line on stdout, for people and for whoever started the process.
