@@ -10,6 +10,7 @@ mod codes;
 mod connections;
 mod document;
 mod names;
+mod pages;
 mod process;
 mod service;
 mod stories;
