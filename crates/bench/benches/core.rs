@@ -1,4 +1,5 @@
 //! Nanoseconds per command of the rules alone.
+#![expect(clippy::unwrap_used, reason = "a bench may end with a panic")]
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use stockade_core::{

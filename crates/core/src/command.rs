@@ -164,17 +164,17 @@ pub enum Expect {
     Absent,
 }
 
-/// How a count becomes on_hand.
+/// How a count becomes `on_hand`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Count {
-    /// Only for a location that does not exist yet: on_hand becomes the target.
+    /// Only for a location that does not exist yet: `on_hand` becomes the target.
     Create,
-    /// The sold figure at the time of the count: on_hand becomes target - (sold - sold_seen).
+    /// The sold figure at the time of the count: `on_hand` becomes target - (sold - `sold_seen`).
     Seen {
         /// The sold figure that whoever counted saw.
         sold_seen: u64,
     },
-    /// on_hand becomes the target, whatever was sold meanwhile.
+    /// `on_hand` becomes the target, whatever was sold meanwhile.
     Force,
 }
 
@@ -197,7 +197,7 @@ pub struct Set {
     pub reason: Reason,
 }
 
-/// A signed change of on_hand.
+/// A signed change of `on_hand`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Adjust {
     /// The command's id.
@@ -257,7 +257,7 @@ pub struct Changes {
     pub limit_per_owner: Option<Option<u64>>,
     /// Before this no reserve is granted.
     pub opens_at: Option<Option<Millis>>,
-    /// From this on no reserve is granted; after opens_at when both are set.
+    /// From this on no reserve is granted; after `opens_at` when both are set.
     pub closes_at: Option<Option<Millis>>,
     /// Whether reserves are refused for now.
     pub paused: Option<bool>,

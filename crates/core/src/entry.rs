@@ -33,7 +33,7 @@ pub struct Entry {
 pub struct Effect {
     /// When, by the shard's clock.
     pub at: Millis,
-    /// Who.
+    /// Who; `stockade` where nobody asked: an end that came.
     pub actor: Id,
     /// Why, in the caller's words.
     pub reason: Reason,
@@ -150,7 +150,7 @@ pub struct Move {
     pub sku: Id,
     /// The location.
     pub location: Id,
-    /// Change of on_hand. Supply moved by it is `on_hand + sold`: a sale is (-n, -n, +n), a delivery (+n, 0, 0).
+    /// Change of `on_hand`. Supply moved by it is `on_hand + sold`: a sale is (-n, -n, +n), a delivery (+n, 0, 0).
     pub on_hand: i64,
     /// Change of reserved.
     pub reserved: i64,

@@ -89,6 +89,11 @@ impl Id {
         self.0.as_str()
     }
 
+    /// The actor of what the shard does by itself: ends that come.
+    pub(crate) const fn shard_itself() -> Self {
+        Self(CompactString::const_new("stockade"))
+    }
+
     /// The id `default`: the tenant when there are no keys, the location when nobody names one.
     pub fn default_name() -> Self {
         Self(CompactString::const_new("default"))
@@ -138,6 +143,11 @@ impl Reason {
             return Err(IdError::Control { at });
         }
         Ok(Self(CompactString::new(text)))
+    }
+
+    /// No reason.
+    pub(crate) const fn none() -> Self {
+        Self(CompactString::const_new(""))
     }
 
     /// The text; empty when none was given.

@@ -5,6 +5,14 @@
 //! tier, the specification, and the oracle that other hot tiers are tested against.
 
 #![no_std]
+#![deny(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    clippy::wildcard_enum_match_arm
+)]
 
 extern crate alloc;
 
@@ -32,4 +40,4 @@ pub use reply::{
     Conflict, Decision, Done, DoneCode, InvalidField, LateReason, OverLimit, Refusal, RefusedLine, Reply,
     Short, StockSubject, Subject,
 };
-pub use shard::{LateConfirm, LookedUp, Position, Rules, Shard};
+pub use shard::{LateConfirm, LoadError, LookedUp, Position, Rules, Shard};

@@ -245,7 +245,7 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// What may still be reserved: max(0, on_hand - reserved - safety_stock).
+    /// What may still be reserved: max(0, `on_hand` - reserved - `safety_stock`).
     pub const fn available(&self) -> u64 {
         self.on_hand
             .saturating_sub(self.reserved)

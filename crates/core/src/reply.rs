@@ -31,6 +31,12 @@ pub enum Reply {
         /// Which id.
         id: Id,
     },
+    /// The shard's state, or a record that was brought, contradicts itself: a bug, damage, or a fork. The step that
+    /// found it changed nothing; the shard must be rebuilt.
+    Corrupt {
+        /// What was found.
+        what: &'static str,
+    },
 }
 
 /// How a done command came about.
@@ -160,7 +166,7 @@ pub enum Refusal {
     BelowReserved {
         /// The location.
         location: Id,
-        /// What on_hand would have become (may be negative).
+        /// What `on_hand` would have become (may be negative).
         result: i64,
         /// Units reserved there.
         reserved: u64,

@@ -1,25 +1,65 @@
 //! The public door.
 
-use std::path::PathBuf;
+use std::fmt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use stockade_core::{Command, Done, Id, LateConfirm, Position, Refusal, SkuRecord};
-use stockade_ledger::{Finding, LedgerError, MovementPage, MovementQuery, ReservationQuery};
+use parking_lot::Mutex;
+use stockade_core::{Command, Done, Id, LateConfirm, Position, Reservation, SkuRecord};
+use stockade_ledger::{
+    Finding, Ledger, LedgerError, MovementPage, MovementQuery, ReservationQuery, Sqlite, View,
+};
+use tokio::sync::oneshot;
 
-/// How to open a store.
-#[derive(Clone, Debug)]
+use crate::audit;
+use crate::clock::{Clock, SystemClock};
+use crate::error::{Error, OpenError};
+use crate::folder::FolderLock;
+use crate::memory::{MemoryTier, Parts, StartError};
+use crate::readers::Readers;
+use crate::tier::{Batch, HotTier, Submission};
+
+/// The only shard there is on one machine.
+const SHARD: u32 = 0;
+
+/// How to open a store. Make it with [`Options::new`] and change what should differ.
+#[derive(Clone)]
 pub struct Options {
     /// The data folder; created when missing.
     pub data: PathBuf,
     /// What a confirm after the end does.
     pub late_confirm: LateConfirm,
     /// The most commands that may wait for a decision or for the disk; further ones are refused as overloaded. At
-    /// 80 % of it only new reservations are refused.
+    /// 80 % of it only new reservations are refused, so that the rest stays for confirms and cancels. At least 1;
+    /// default 65,536.
     pub backlog_commands: usize,
-    /// Ended ids kept in memory for replays: at most so many...
+    /// Ended ids kept in memory for replays: at most so many (default 1,000,000)...
     pub keep_ended: usize,
-    /// ...and at most so long, in milliseconds. Older ones are looked up in the ledger.
+    /// ...and at most so long, in milliseconds (default 24 hours). Older ones are looked up in the ledger; nothing is
+    /// ever forgotten there.
     pub keep_ended_ms: i64,
+    /// Where the time comes from; default [`SystemClock`].
+    pub clock: Arc<dyn Clock>,
+    /// Tests put something between the store and its ledger that fails on demand.
+    #[doc(hidden)]
+    pub wrap_ledger: Option<WrapLedger>,
+}
+
+/// See [`Options`].
+#[doc(hidden)]
+pub type WrapLedger = Arc<dyn Fn(Arc<dyn Ledger>) -> Arc<dyn Ledger> + Send + Sync>;
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("data", &self.data)
+            .field("late_confirm", &self.late_confirm)
+            .field("backlog_commands", &self.backlog_commands)
+            .field("keep_ended", &self.keep_ended)
+            .field("keep_ended_ms", &self.keep_ended_ms)
+            .field("clock", &self.clock)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Options {
@@ -31,67 +71,59 @@ impl Options {
             backlog_commands: 65_536,
             keep_ended: 1_000_000,
             keep_ended_ms: 24 * 3_600_000,
+            clock: Arc::new(SystemClock::new()),
+            wrap_ledger: None,
         }
     }
 
     /// Opens the store: locks the folder, opens the ledger, starts a new epoch, loads what is live.
+    ///
+    /// Takes a few microseconds for each live reservation. The ids of ended reservations are read afterwards in the
+    /// background; until that is done a command on an unknown id asks the ledger first.
     pub async fn open(self) -> Result<Stockade, OpenError> {
-        unimplemented!()
+        let path = self.data.clone();
+        let (opened, opening) = oneshot::channel();
+        std::thread::Builder::new()
+            .name("stockade-open".into())
+            .spawn(move || drop(opened.send(self.open_blocking())))
+            .map_err(|error| no_thread(&path, &error))?;
+        opening.await.unwrap_or_else(|_| {
+            Err(OpenError::Folder {
+                path,
+                message: "opening failed with a panic; please report it with the log".into(),
+            })
+        })
+    }
+
+    fn open_blocking(self) -> Result<Stockade, OpenError> {
+        let lock = FolderLock::take(&self.data)?;
+        let mut ledger: Arc<dyn Ledger> = Arc::new(Sqlite::open(&self.data)?);
+        if let Some(wrap) = &self.wrap_ledger {
+            ledger = wrap(ledger);
+        }
+        // The tier comes last: what follows it must not fail, since nobody would end its threads.
+        let readers = Readers::start().map_err(|error| no_thread(&self.data, &error))?;
+        let tier =
+            MemoryTier::start(Parts::new(&self, SHARD, ledger.clone())).map_err(|error| match error {
+                StartError::Ledger(error) => OpenError::Ledger(error),
+                StartError::Thread(error) => no_thread(&self.data, &error),
+            })?;
+        Ok(Stockade {
+            inner: Arc::new(Inner {
+                readers,
+                tier: Box::new(tier),
+                clock: self.clock,
+                held: Mutex::new(Some(Held { ledger, _lock: lock })),
+            }),
+        })
     }
 }
 
-/// Why a store could not be opened. Nothing was changed.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// Another process has the folder.
-    #[error("{path}: in use by another process{}; stop it, or use another data folder", .pid.map(|p| format!(" (id {p})")).unwrap_or_default())]
-    Locked {
-        /// The folder.
-        path: PathBuf,
-        /// The other process, if it could be read.
-        pid: Option<u32>,
-    },
-    /// The folder cannot be made or written.
-    #[error("{path}: {message}")]
-    Folder {
-        /// The folder.
-        path: PathBuf,
-        /// What happened and what to do.
-        message: String,
-    },
-    /// The ledger.
-    #[error(transparent)]
-    Ledger(#[from] LedgerError),
-}
-
-/// Why a command was not done.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Error {
-    /// Refused by the rules; nothing was changed.
-    #[error("refused: {0:?}")]
-    Refused(Refusal),
-    /// Too much is waiting; nothing was changed.
-    #[error("overloaded: {waiting} commands wait, {limit} may")]
-    Overloaded {
-        /// How many wait.
-        waiting: usize,
-        /// How many may.
-        limit: usize,
-        /// When to try again.
-        retry_after_ms: u64,
-    },
-    /// The store cannot answer now; nothing was changed.
-    #[error("unavailable: {why}")]
-    Unavailable {
-        /// Why, and what to do.
-        why: String,
-    },
-    /// It may or may not have happened: ask by id, or send the same id again.
-    #[error("outcome unknown: {why}")]
-    OutcomeUnknown {
-        /// Why.
-        why: String,
-    },
+fn no_thread(path: &Path, error: &std::io::Error) -> OpenError {
+    OpenError::Folder {
+        path: path.into(),
+        message: format!("a thread could not be started: {error}; raise the limit on threads of this user"),
+    }
 }
 
 /// Whether the store takes commands.
@@ -99,7 +131,13 @@ pub enum Error {
 pub enum Readiness {
     /// It does.
     Ready,
-    /// It is being closed.
+    /// The ledger took no more (the disk is full, say) or did not agree; the memory is being loaded from it again.
+    /// Commands are refused as unavailable until that is done; it is tried again and again.
+    Recovering {
+        /// What failed.
+        why: String,
+    },
+    /// It is being closed, or is closed.
     Closing,
     /// A write to disk failed in a way after which nothing can be trusted: the process must be restarted.
     Poisoned {
@@ -126,7 +164,8 @@ pub struct Health {
 /// What an audit found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditReport {
-    /// The differences; empty when all is well.
+    /// The differences; empty when all is well. Of a difference between memory and ledger, `expected` is the
+    /// ledger's side.
     pub findings: Vec<Finding>,
     /// Whether there were more findings than were asked for.
     pub truncated: bool,
@@ -138,62 +177,186 @@ pub struct AuditReport {
     pub at: Position,
 }
 
+impl AuditReport {
+    /// Whether nothing differs.
+    pub fn is_clean(&self) -> bool {
+        self.findings.is_empty()
+    }
+}
+
 /// An open store. Clones share it.
+///
+/// Every method may be called from any task of any async runtime. When the last clone is dropped, the commands that
+/// were taken are finished and the folder is let go, which takes as long as the commit under way; [`Stockade::close`]
+/// does the same without blocking.
 #[derive(Clone, Debug)]
 pub struct Stockade {
-    inner: Arc<()>,
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    // Dropped in this order: whoever reads the ledger first, the folder's lock last.
+    readers: Readers,
+    tier: Box<dyn HotTier>,
+    clock: Arc<dyn Clock>,
+    held: Mutex<Option<Held>>,
+}
+
+#[derive(Debug)]
+struct Held {
+    ledger: Arc<dyn Ledger>,
+    _lock: FolderLock,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.tier.close();
+        self.tier.join();
+    }
 }
 
 impl Stockade {
-    /// Opens a store with the defaults.
+    /// Opens a store with the defaults. Must be awaited.
     pub async fn open(data: impl Into<PathBuf>) -> Result<Self, OpenError> {
         Options::new(data).open().await
     }
-    /// Does one command; answers when the answer is on disk. Dropping the future does not split the command: it is
-    /// done whole or never starts.
+
+    /// Does one command; answers when what the answer shows is on disk.
+    ///
+    /// Dropping the future does not split the command: it is done whole or never starts, and asking about its id says
+    /// which.
     pub async fn submit(&self, command: Command) -> Result<Done, Error> {
-        let _ = (command, &self.inner);
-        unimplemented!()
+        let (answer, answered) = oneshot::channel();
+        self.inner.tier.submit(Submission::One { command, answer });
+        answered.await.unwrap_or_else(|_| Err(self.broken()))
     }
-    /// Does many commands, in order, independent of each other.
+
+    /// Does many commands, in order, independent of each other: one that is refused does not stop the next. Answers
+    /// when all of them are on disk; the answers stand in the order of the commands.
     pub async fn submit_many(&self, commands: Vec<Command>) -> Vec<Result<Done, Error>> {
-        let _ = commands;
-        unimplemented!()
+        let count = commands.len();
+        if count == 0 {
+            return Vec::new();
+        }
+        let (answer, answered) = oneshot::channel();
+        let batch = Box::new(Batch::new(commands, answer));
+        self.inner.tier.submit(Submission::Many(batch));
+        answered
+            .await
+            .unwrap_or_else(|_| (0..count).map(|_| Err(self.broken())).collect())
     }
-    /// SKUs of a tenant in the order of their bytes, after `after`, at most `limit`.
+
+    /// SKUs of a tenant in the order of their bytes, after `after`, at most `limit`, as recorded.
     pub async fn stock_page(
         &self,
         tenant: &Id,
         after: Option<&Id>,
         limit: usize,
     ) -> Result<Vec<SkuRecord>, Error> {
-        let _ = (tenant, after, limit);
-        unimplemented!()
+        let (tenant, after) = (tenant.clone(), after.cloned());
+        self.read(move |view| view.sku_page(&tenant, after.as_ref(), limit))
+            .await
     }
-    /// Movements, newest first.
+
+    /// Recorded movements, newest first.
     pub async fn movements(&self, query: MovementQuery) -> Result<MovementPage, Error> {
-        let _ = query;
-        unimplemented!()
+        self.read(move |view| view.movements(&query)).await
     }
-    /// Recorded reservations, newest first.
-    pub async fn reservations(
-        &self,
-        query: ReservationQuery,
-    ) -> Result<Vec<stockade_core::Reservation>, Error> {
-        let _ = query;
-        unimplemented!()
+
+    /// Recorded reservations, newest first. One that is past its end and not swept yet is shown as it is recorded.
+    pub async fn reservations(&self, query: ReservationQuery) -> Result<Vec<Reservation>, Error> {
+        self.read(move |view| view.reservations(&query)).await
     }
+
     /// Compares hot tier, ledger and movements at one moment; at most `limit` findings.
+    ///
+    /// Commands wait only while the state is copied: well under a microsecond for each SKU, live reservation and
+    /// owner usage (a million live reservations: about half a second, and some 500 MB until the audit is done). The
+    /// comparison reads the whole ledger on a thread of its own, which takes seconds for each million movements and
+    /// keeps the ledger from tidying up its log meanwhile.
     pub async fn audit(&self, limit: usize) -> Result<AuditReport, Error> {
-        let _ = limit;
-        unimplemented!()
+        let (frozen, freezing) = oneshot::channel();
+        self.inner.tier.freeze(frozen);
+        let frozen = freezing.await.map_err(|_| Error::Unavailable {
+            why: match self.health().readiness {
+                Readiness::Ready => "the ledger could not be read; see the log".into(),
+                Readiness::Closing => "the store is closed".into(),
+                Readiness::Recovering { why } | Readiness::Poisoned { why } => why,
+            },
+        })?;
+        let shard = self.inner.tier.shard();
+        let (report, reported) = oneshot::channel();
+        std::thread::Builder::new()
+            .name("stockade-audit".into())
+            .spawn(move || drop(report.send(audit::compare(shard, frozen, limit))))
+            .map_err(|error| Error::Unavailable {
+                why: format!("a thread could not be started: {error}"),
+            })?;
+        match reported.await {
+            Ok(report) => report.map_err(|error| unreadable(&error)),
+            Err(_) => Err(Error::Unavailable {
+                why: "the audit failed with a panic; see the log".into(),
+            }),
+        }
     }
+
     /// How the store is. Never waits.
     pub fn health(&self) -> Health {
-        unimplemented!()
+        self.inner.tier.health()
     }
-    /// Takes no more commands, answers those taken, and lets go of the folder.
+
+    /// The store's time now, in milliseconds since the Unix epoch: what ends of reservations are compared with.
+    pub fn now(&self) -> stockade_core::Millis {
+        self.inner.clock.now()
+    }
+
+    /// Takes no more commands, answers those taken, and lets go of the folder. Calling it again does nothing. An
+    /// error says that the store had broken before.
     pub async fn close(&self) -> Result<(), Error> {
-        unimplemented!()
+        self.inner.tier.close();
+        let mut ended = self.inner.tier.ended();
+        // The sender lives as long as the tier, and so does `self`.
+        let _ = ended.wait_for(|ended| *ended).await;
+        self.inner.readers.stop();
+        drop(self.inner.held.lock().take());
+        match self.health().readiness {
+            Readiness::Poisoned { why } => Err(Error::Unavailable { why }),
+            Readiness::Ready | Readiness::Recovering { .. } | Readiness::Closing => Ok(()),
+        }
+    }
+
+    async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&dyn View) -> Result<T, LedgerError> + Send + 'static,
+    ) -> Result<T, Error> {
+        let ledger = self.inner.held.lock().as_ref().map(|held| held.ledger.clone());
+        let Some(ledger) = ledger else {
+            return Err(Error::Unavailable {
+                why: "the store is closed".into(),
+            });
+        };
+        self.inner
+            .readers
+            .run(move || read(&*ledger.view()?))
+            .await?
+            .map_err(|error| unreadable(&error))
+    }
+
+    /// The answer of a command whose thread ended without one.
+    fn broken(&self) -> Error {
+        let why = match self.health().readiness {
+            Readiness::Poisoned { why } => why,
+            Readiness::Ready | Readiness::Recovering { .. } | Readiness::Closing => {
+                "the store ended before it answered".into()
+            }
+        };
+        Error::OutcomeUnknown { why }
+    }
+}
+
+fn unreadable(error: &LedgerError) -> Error {
+    Error::Unavailable {
+        why: format!("the ledger could not be read: {error}"),
     }
 }

@@ -138,7 +138,7 @@ pub struct Movement {
     pub sku: Option<Id>,
     /// The location; `None` where no units moved.
     pub location: Option<Id>,
-    /// Change of on_hand, reserved, sold.
+    /// Change of `on_hand`, reserved, sold.
     pub on_hand: i64,
     /// See `on_hand`.
     pub reserved: i64,
@@ -163,6 +163,9 @@ pub struct ReservationQuery {
     pub from: Option<Millis>,
     /// Granted before.
     pub until: Option<Millis>,
+    /// Only reservations that come after this one in the order of the answer: the way to the next page. An id that
+    /// the ledger does not know gives an empty page.
+    pub before: Option<Id>,
     /// At most so many, 1..=1,000.
     pub limit: usize,
 }

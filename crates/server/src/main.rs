@@ -1,1 +1,69 @@
-fn main() {}
+//! The one binary: the service, the command line against it, and the drills.
+
+mod cli;
+mod drill;
+mod http;
+mod load;
+mod rush;
+mod serve;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+const EXIT_CODES: &str = "Exit codes: 0 done; 1 refused, or something was found; 2 wrong usage or configuration; \
+3 the service cannot be reached, or it is not known whether the command was done (send it again with the same id).";
+
+/// Deducts stock under flash-sale load and never sells what is not there.
+#[derive(Debug, Parser)]
+#[command(name = "stockade", version, about, after_help = EXIT_CODES, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the service.
+    Serve(Box<serve::Args>),
+    /// Read and change stock.
+    #[command(subcommand)]
+    Stock(cli::stock::Stock),
+    /// Reserve, deduct, and everything that happens to a reservation.
+    #[command(subcommand)]
+    Reservation(cli::reservation::Reservation),
+    /// Who changed what and why, newest first.
+    Movements(cli::movements::Args),
+    /// Compare what decides with what is recorded, and that with its own history.
+    Audit(cli::audit::Args),
+    Rush(rush::Args),
+    #[command(hide = true)]
+    Drill(drill::Args),
+}
+
+fn main() -> ExitCode {
+    match Cli::parse().command {
+        Command::Serve(args) => on_all_cores(serve::run(*args)),
+        Command::Stock(command) => on_all_cores(cli::stock::run(command)),
+        Command::Reservation(command) => on_all_cores(cli::reservation::run(command)),
+        Command::Movements(args) => on_all_cores(cli::movements::run(args)),
+        Command::Audit(args) => on_all_cores(cli::audit::run(args)),
+        // The drills share the machine with the service that they drive: they make do with one thread of their own.
+        Command::Rush(args) => rush::run(&args),
+        Command::Drill(args) => drill::run(&args),
+    }
+}
+
+fn on_all_cores(work: impl Future<Output = ExitCode>) -> ExitCode {
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("error: cannot start threads: {error}");
+            return ExitCode::from(1);
+        }
+    };
+    let code = runtime.block_on(work);
+    // Whatever still waits on a thread of its own must not hold the exit.
+    runtime.shutdown_timeout(std::time::Duration::from_secs(1));
+    code
+}

@@ -12,7 +12,9 @@ const MAY_DEPEND: &[(&str, &[&str])] = &[
     ("stockade-core", &[]),
     ("stockade-ledger", &["stockade-core"]),
     ("stockade", &["stockade-core", "stockade-ledger"]),
-    ("stockade-server", &["stockade"]),
+    // Shops take the scripts without the rest, so they know none of it.
+    ("stockade-scripts", &[]),
+    ("stockade-server", &["stockade", "stockade-scripts"]),
     ("stockade-testkit", &["stockade-core"]),
     (
         "stockade-bench",

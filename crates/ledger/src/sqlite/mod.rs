@@ -1,13 +1,58 @@
-//! The embedded ledger: one SQLite file.
+//! The embedded ledger: one SQLite file in write-ahead mode, synchronous=FULL, one connection that writes.
 
-use std::path::Path;
+mod audit;
+mod audit_reservations;
+mod checkpoint;
+mod codes;
+mod errors;
+mod history;
+mod index;
+mod migrate;
+mod names;
+mod open;
+mod query;
+mod reader;
+mod record;
+mod stock;
+mod view;
+mod writer;
 
-use crate::api::{Ledger, LedgerError, RecordError, ShardRow, View};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 use stockade_core::Entry;
+
+use self::reader::Reader;
+use self::view::SqliteView;
+use self::writer::Writer;
+use crate::api::{Ledger, LedgerError, RecordError, ShardRow, View};
+
+/// Readers kept open between views.
+const POOL_MAX: usize = 4;
 
 /// A ledger in one SQLite file.
 #[derive(Debug)]
-pub struct Sqlite {}
+pub struct Sqlite {
+    shared: Arc<Shared>,
+    writer: Mutex<Writer>,
+}
+
+/// What the ledger and its views share.
+#[derive(Debug)]
+struct Shared {
+    path: PathBuf,
+    pool: Mutex<Vec<Reader>>,
+}
+
+impl Shared {
+    fn give_back(&self, reader: Reader) {
+        let mut pool = self.pool.lock();
+        if pool.len() < POOL_MAX {
+            pool.push(reader);
+        }
+    }
+}
 
 impl Sqlite {
     /// The name of the file inside the data folder.
@@ -15,18 +60,38 @@ impl Sqlite {
 
     /// Opens the ledger in `folder`, creating the file (not the folder) if it is missing and migrating its schema.
     pub fn open(folder: &Path) -> Result<Self, LedgerError> {
-        Err(LedgerError::Database(format!("{} cannot be opened yet", folder.display())))
+        let (conn, path) = open::writer(folder)?;
+        let writer = Writer::new(conn, &path)?;
+        let shared = Arc::new(Shared {
+            path,
+            pool: Mutex::default(),
+        });
+        Ok(Self {
+            shared,
+            writer: Mutex::new(writer),
+        })
+    }
+}
+
+impl Drop for Sqlite {
+    fn drop(&mut self) {
+        // So that the next opening finds nothing to do. If it fails, the next opening does it.
+        if let Err(error) = self.writer.get_mut().fill(&self.shared.path, 0) {
+            tracing::warn!(%error, "the deferred tables were not filled on close");
+        }
     }
 }
 
 impl Ledger for Sqlite {
-    fn open_epoch(&self, _shard: u32, _owner: &str) -> Result<ShardRow, LedgerError> {
-        Err(LedgerError::Database("not open".into()))
+    fn open_epoch(&self, shard: u32, owner: &str) -> Result<ShardRow, LedgerError> {
+        self.writer.lock().open_epoch(&self.shared.path, shard, owner)
     }
-    fn record(&self, _run: &[Entry]) -> Result<(), RecordError> {
-        Err(RecordError::NotRecorded(LedgerError::Database("not open".into())))
+
+    fn record(&self, run: &[Entry]) -> Result<(), RecordError> {
+        self.writer.lock().record(&self.shared.path, run)
     }
+
     fn view(&self) -> Result<Box<dyn View>, LedgerError> {
-        Err(LedgerError::Database("not open".into()))
+        Ok(Box::new(SqliteView::open(Arc::clone(&self.shared))?))
     }
 }

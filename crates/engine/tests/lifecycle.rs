@@ -1,0 +1,248 @@
+//! Opening, closing, ends, forgetting.
+
+mod common;
+
+#[path = "../examples/ten_lines.rs"]
+#[allow(
+    dead_code,
+    unreachable_pub,
+    reason = "compiled as part of this test; run as an example below"
+)]
+mod ten_lines;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::{Rng, START, assert_clean, counters, open_at};
+use stockade::clock::ManualClock;
+use stockade::rules::{DoneCode, Status};
+use stockade::{OpenError, Options, Readiness, Stockade};
+
+/// The example does what it says, and again on the same folder.
+#[tokio::test]
+async fn the_example_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    assert_eq!(ten_lines::sell(folder.path()).await.unwrap(), 2);
+    assert_eq!(ten_lines::sell(folder.path()).await.unwrap(), 2);
+}
+
+#[tokio::test]
+async fn a_second_store_on_the_folder_is_refused_until_the_first_is_gone() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = Stockade::open(folder.path()).await.unwrap();
+    let error = Stockade::open(folder.path()).await.unwrap_err();
+    assert!(matches!(&error, OpenError::Locked { pid: Some(pid), .. } if *pid == std::process::id()));
+    assert!(error.to_string().contains("stop it"), "{error}");
+    first.close().await.unwrap();
+    let second = Stockade::open(folder.path()).await.unwrap();
+    assert_eq!(first.health().readiness, Readiness::Closing);
+    let refused = first.set_stock("c", "A/1", 1).await.unwrap_err();
+    assert_eq!(refused.code(), "unavailable");
+    assert!(first.audit(1).await.is_err());
+    drop(second);
+    Stockade::open(folder.path()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_folder_that_cannot_be_made_is_told_with_a_remedy() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    std::fs::write(&file, "x").unwrap();
+    let error = Stockade::open(file.join("below")).await.unwrap_err();
+    assert!(matches!(error, OpenError::Folder { .. }), "{error}");
+}
+
+/// What was answered is there after opening again, and a repeat has no second effect (B22).
+#[tokio::test(flavor = "multi_thread")]
+async fn replays_across_opening_and_forgetting() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::new(START);
+    let open = || async {
+        let mut options = Options::new(folder.path());
+        options.clock = Arc::new(clock.clone());
+        options.keep_ended = 5;
+        options.open().await.unwrap()
+    };
+    let mut store = open().await;
+    let mut granted = Vec::new();
+    store.set_stock("c-1", "A/1", 1_000).await.unwrap();
+    for n in 0..60 {
+        granted.push(
+            store
+                .deduct(&format!("o-{n}"), "u")
+                .line("A/1", 1)
+                .await
+                .unwrap()
+                .reservation,
+        );
+    }
+    store.return_units("r-1", "o-3").await.unwrap();
+    for round in 0..4 {
+        for (n, before) in granted.iter().enumerate() {
+            let again = store.deduct(&format!("o-{n}"), "u").line("A/1", 1).await.unwrap();
+            assert_eq!(again.code, DoneCode::Replayed, "round {round}, o-{n}");
+            assert_eq!(again.reservation.id, before.id);
+            assert_eq!(again.reservation.granted_at, before.granted_at);
+            assert_eq!(again.reservation.lines[0].confirmed(), 1);
+        }
+        let reused = store.deduct("o-7", "u").line("A/1", 2).await.unwrap_err();
+        assert_eq!(reused.code(), "id_reused");
+        let back = store.return_units("r-1", "o-3").await.unwrap();
+        assert_eq!(back.code, DoneCode::Replayed);
+        let stock = store.set_stock("c-1", "A/1", 1_000).await.unwrap();
+        assert_eq!(stock.code, DoneCode::Replayed);
+        assert_eq!(store.reservation("never").await.unwrap_err().code(), "not_found");
+        assert_clean(&store).await;
+        match round % 2 {
+            0 => store.close().await.unwrap(),
+            _ => drop(store),
+        }
+        store = open().await;
+        clock.advance(1_000);
+    }
+    let found = counters(&store, "A/1").await;
+    assert_eq!((found.on_hand, found.sold), (941, 59));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sealed_id_stays_sealed_across_opening() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Stockade::open(folder.path()).await.unwrap();
+    store.set_stock("c-1", "A/1", 10).await.unwrap();
+    assert_eq!(store.cancel("o-1").await.unwrap().code, DoneCode::Sealed);
+    drop(store);
+    let store = Stockade::open(folder.path()).await.unwrap();
+    let late = store.reserve("o-1", "u").line("A/1", 1).await.unwrap_err();
+    assert_eq!(late.code(), "already_cancelled");
+    assert_eq!(counters(&store, "A/1").await.reserved, 0);
+}
+
+/// The sweeper frees units when their end comes, with nobody asking.
+#[tokio::test(flavor = "multi_thread")]
+async fn ends_are_swept_while_idle() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::new(START);
+    let store = open_at(folder.path(), &clock).await;
+    store.set_stock("c-1", "A/1", 10_000).await.unwrap();
+    let calls = (0..3_000).map(|n| {
+        let store = store.clone();
+        tokio::spawn(async move {
+            let ttl = Duration::from_millis(1_000 + n % 7);
+            store
+                .reserve(&format!("o-{n}"), "u")
+                .line("A/1", 1)
+                .ttl(ttl)
+                .await
+                .unwrap();
+        })
+    });
+    for call in calls.collect::<Vec<_>>() {
+        call.await.unwrap();
+    }
+    store.reserve("stays", "u").line("A/1", 1).await.unwrap();
+    assert_eq!(store.health().live, 3_001);
+    clock.advance(999);
+    assert_eq!(counters(&store, "A/1").await.reserved, 3_001);
+    let seen = store.health();
+    assert_eq!(seen.live, 3_001);
+    clock.advance(8);
+    // The expiry is recorded without any further command.
+    let swept = async {
+        while store.health().live > 1 || store.health().recorded < store.health().decided.seq {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), swept)
+        .await
+        .unwrap();
+    assert_clean(&store).await;
+    assert_eq!(counters(&store, "A/1").await.reserved, 1);
+    drop(store);
+    clock.advance(3_600_000);
+    let store = open_at(folder.path(), &clock).await;
+    assert_eq!(store.reservation("o-1").await.unwrap().status, Status::Expired);
+    assert_eq!(store.reservation("stays").await.unwrap().status, Status::Expired);
+    assert_eq!(counters(&store, "A/1").await.reserved, 0);
+    assert_clean(&store).await;
+}
+
+/// A clock that stands behind the ledger's last entry does not bring ended reservations back.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_clock_starts_at_the_ledgers_last_moment() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::new(START);
+    let store = open_at(folder.path(), &clock).await;
+    store.set_stock("c-1", "A/1", 10).await.unwrap();
+    store
+        .reserve("o-1", "u")
+        .line("A/1", 1)
+        .ttl(Duration::from_secs(1))
+        .await
+        .unwrap();
+    clock.advance(60_000);
+    store
+        .reserve("o-2", "u")
+        .line("A/1", 1)
+        .ttl(Duration::from_secs(90))
+        .await
+        .unwrap();
+    drop(store);
+    clock.set(START - 3_600_000);
+    let store = open_at(folder.path(), &clock).await;
+    assert_eq!(store.reservation("o-1").await.unwrap().status, Status::Expired);
+    assert_eq!(store.reservation("o-2").await.unwrap().status, Status::Pending);
+    assert_clean(&store).await;
+}
+
+/// Futures dropped at random points leave each command whole (B160, B161).
+#[tokio::test(flavor = "multi_thread")]
+async fn dropped_futures_split_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Stockade::open(folder.path()).await.unwrap();
+    store.set_stock("c-1", "A/1", 1_000_000).await.unwrap();
+    let mut tasks = Vec::new();
+    for task in 0..16_u64 {
+        let store = store.clone();
+        tasks.push(tokio::spawn(async move {
+            let mut rng = Rng::new(task + 1);
+            let mut sold = 0;
+            for n in 0..100 {
+                let id = format!("o-{task}-{n}");
+                let call = store.deduct(&id, "u").line("A/1", 2).into_future();
+                let patience = Duration::from_micros(rng.below(2_000));
+                let answered = tokio::time::timeout(patience, call).await;
+                if let Ok(answer) = &answered {
+                    assert_eq!(answer.as_ref().unwrap().reservation.status, Status::Confirmed);
+                }
+                match store.reservation(&id).await {
+                    Ok(reservation) => {
+                        assert_eq!(reservation.lines[0].confirmed(), 2);
+                        sold += 2;
+                    }
+                    Err(error) => {
+                        assert_eq!(error.code(), "not_found");
+                        assert!(answered.is_err(), "{id} was answered and is gone");
+                    }
+                }
+            }
+            sold
+        }));
+    }
+    let mut sold = 0;
+    for task in tasks {
+        sold += task.await.unwrap();
+    }
+    assert_eq!(counters(&store, "A/1").await.sold, sold);
+    assert_clean(&store).await;
+}
+
+/// Dropping the last handle inside a task that the store itself wakes must not hang.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_last_handle_dropped_by_a_woken_task() {
+    for _ in 0..50 {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Stockade::open(folder.path()).await.unwrap();
+        let task = tokio::spawn(async move { store.set_stock("c-1", "A/1", 1).await.map(|_| ()) });
+        task.await.unwrap().unwrap();
+    }
+}

@@ -1,0 +1,390 @@
+//! Pages of movements and reservations, newest first.
+//!
+//! Each question picks the narrowest way to the numbers of its candidates, in falling order, and then tests every
+//! condition on the whole record, so that a way only has to be complete, not exact. The deferred tables hold what is
+//! at or below their marks; above the marks the rows themselves are read.
+
+use std::collections::HashSet;
+
+use rusqlite::{OptionalExtension, params};
+use stockade_core::{Counters, Millis, Reservation, Status};
+
+use super::codes::{self, DEDUCT, RESERVE};
+use super::reader::Reader;
+use crate::api::{Movement, MovementPage, MovementQuery, ReservationQuery};
+
+/// Numbers above `low`, at most `high`.
+#[derive(Clone, Copy, Debug)]
+struct Range {
+    low: i64,
+    high: i64,
+}
+
+/// A way: a statement that yields numbers in falling order within ?1 (exclusive) and ?2 (inclusive), and what ?3 and
+/// ?4 are.
+struct Way(&'static str, Vec<rusqlite::types::Value>);
+
+impl Reader {
+    /// Walks ways one after the other until `each` has enough.
+    fn walk(
+        &self,
+        ways: &[Way],
+        range: Range,
+        each: &mut dyn FnMut(i64) -> rusqlite::Result<bool>,
+    ) -> rusqlite::Result<()> {
+        for Way(sql, more) in ways {
+            let mut select = self.conn.prepare_cached(sql)?;
+            let first = [range.low.into(), range.high.into()];
+            let mut rows = select.query(rusqlite::params_from_iter(first.iter().chain(more)))?;
+            while let Some(row) = rows.next()? {
+                if !each(row.get(0)?)? {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The marks of the deferred tables: movement, reservation.
+    fn marks(&self) -> rusqlite::Result<(i64, i64)> {
+        self.conn
+            .prepare_cached("SELECT indexed, reservation FROM deferred")?
+            .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))
+    }
+
+    /// The first entry of a shard at or after `at`: the highest numbers before it, and after it. Times do not fall
+    /// along a chain, so this is a binary search.
+    fn entry_at(&self, shard: u32, cursor: i64, at: Millis) -> rusqlite::Result<(i64, Option<i64>)> {
+        let (mut low, mut high) = (1, cursor + 1);
+        let mut select = self.conn.prepare_cached(
+            "SELECT seq, at FROM entries WHERE shard = ?1 AND seq >= ?2 ORDER BY seq LIMIT 1",
+        )?;
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let found: Option<(i64, Millis)> = select
+                .query_row(params![shard, middle], |row| Ok((row.get(0)?, row.get(1)?)))
+                .optional()?;
+            match found {
+                Some((seq, time)) if time < at => low = seq + 1,
+                _ => high = middle,
+            }
+        }
+        Ok((low - 1, (low <= cursor).then_some(low)))
+    }
+
+    /// The numbers that entries between two times can have given. `column` is `movement` or `reservation`.
+    fn between(&self, column: &str, from: Option<Millis>, until: Option<Millis>) -> rusqlite::Result<Range> {
+        let mut range = Range {
+            low: if from.is_some() { i64::MAX } else { 0 },
+            high: i64::MAX,
+        };
+        if from.is_none() && until.is_none() {
+            return Ok(range);
+        }
+        let shards: Vec<(u32, i64)> = self
+            .conn
+            .prepare_cached("SELECT n, cursor FROM shards")?
+            .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+            .collect::<Result<_, _>>()?;
+        let number = |shard: u32, seq: i64| -> rusqlite::Result<i64> {
+            self.conn
+                .prepare_cached(&format!(
+                    "SELECT {column} FROM entries WHERE shard = ?1 AND seq = ?2"
+                ))?
+                .query_row(params![shard, seq], |row| row.get(0))
+                .optional()
+                .map(|number| number.unwrap_or(0))
+        };
+        let mut high = 0;
+        for (shard, cursor) in shards {
+            if let Some(from) = from {
+                let (before, first) = self.entry_at(shard, cursor, from)?;
+                if first.is_some() {
+                    range.low = range.low.min(number(shard, before)?);
+                }
+            }
+            if let Some(until) = until {
+                high = match self.entry_at(shard, cursor, until)?.1 {
+                    Some(first) => high.max(number(shard, first)?),
+                    None => i64::MAX,
+                };
+            }
+        }
+        if until.is_some() {
+            range.high = high;
+        }
+        Ok(range)
+    }
+
+    fn movement(&self, number: i64, tenant: i64) -> rusqlite::Result<Option<Movement>> {
+        let mut select = self.conn.prepare_cached(
+            "SELECT m.at, m.kind, m.actor, m.reason, r.id, r.owner, m.command, m.sku, m.location, m.on_hand_by, \
+             m.reserved_by, m.sold_by, m.on_hand, m.reserved, m.sold, m.safety_stock, m.version \
+             FROM movements m LEFT JOIN reservations r ON r.n = m.reservation LEFT JOIN skus s ON s.n = m.sku \
+             WHERE m.number = ?1 AND ifnull(r.tenant, s.tenant) = ?2",
+        )?;
+        select
+            .query_row([number, tenant], |row| {
+                let text = |at: usize| {
+                    row.get_ref(at)?
+                        .as_str_or_null()?
+                        .map(|text| codes::id(at, text))
+                        .transpose()
+                };
+                let sku: Option<i64> = row.get(7)?;
+                let location: Option<i64> = row.get(8)?;
+                let after = match row.get::<_, Option<i64>>(12)? {
+                    Some(on_hand) => Some(Counters {
+                        on_hand: codes::count(12, on_hand)?,
+                        reserved: codes::count(13, row.get(13)?)?,
+                        sold: codes::count(14, row.get(14)?)?,
+                        safety_stock: codes::count(15, row.get(15)?)?,
+                        version: codes::count(16, row.get(16)?)?,
+                    }),
+                    None => None,
+                };
+                Ok(Movement {
+                    number,
+                    at: row.get(0)?,
+                    kind: codes::kind(1, row.get(1)?)?.to_owned(),
+                    actor: self.name(row.get(2)?)?,
+                    reason: row.get(3)?,
+                    reservation: text(4)?,
+                    owner: text(5)?,
+                    command: text(6)?,
+                    sku: sku.map(|sku| self.sku(sku)).transpose()?,
+                    location: location.map(|location| self.name(location)).transpose()?,
+                    on_hand: row.get(9)?,
+                    reserved: row.get(10)?,
+                    sold: row.get(11)?,
+                    after,
+                })
+            })
+            .optional()
+    }
+
+    /// The movements of a reservation, newest first.
+    pub(super) fn chain(&self, last: i64, each: &mut dyn FnMut(i64)) -> rusqlite::Result<()> {
+        let mut select = self
+            .conn
+            .prepare_cached("SELECT before FROM movements WHERE number = ?1")?;
+        let mut number = Some(last);
+        while let Some(at) = number {
+            each(at);
+            let before: Option<i64> = select.query_row([at], |row| row.get(0))?;
+            // Numbers only fall; a row that says otherwise is for the audit, not for an endless loop.
+            number = before.filter(|before| *before < at);
+        }
+        Ok(())
+    }
+}
+
+/// A page of movements.
+pub(super) fn movements(reader: &Reader, query: &MovementQuery) -> rusqlite::Result<MovementPage> {
+    let mut page = MovementPage::default();
+    let Some(tenant) = reader.name_number(&query.tenant)? else {
+        return Ok(page);
+    };
+    let mut range = reader.between("movement", query.from, query.until)?;
+    if let Some(before) = query.before {
+        range.high = range.high.min(before.saturating_sub(1));
+    }
+    let mut take = |number: i64| -> rusqlite::Result<bool> {
+        let Some(movement) = reader.movement(number, tenant)? else {
+            return Ok(true);
+        };
+        let fits = query
+            .sku
+            .as_ref()
+            .is_none_or(|sku| movement.sku.as_ref() == Some(sku))
+            && query
+                .reservation
+                .as_ref()
+                .is_none_or(|id| movement.reservation.as_ref() == Some(id))
+            && query
+                .owner
+                .as_ref()
+                .is_none_or(|owner| movement.owner.as_ref() == Some(owner))
+            && query.from.is_none_or(|from| movement.at >= from)
+            && query.until.is_none_or(|until| movement.at < until);
+        if !fits {
+            return Ok(true);
+        }
+        if page.movements.len() >= query.limit {
+            page.next_before = page.movements.last().map(|last| last.number);
+            return Ok(false);
+        }
+        page.movements.push(movement);
+        Ok(true)
+    };
+    if query.reservation.is_some() || query.owner.is_some() {
+        let mut numbers = Vec::new();
+        let mut add = |last: i64| reader.chain(last, &mut |number| numbers.push(number));
+        if let Some(id) = &query.reservation {
+            let last: Option<i64> = reader
+                .conn
+                .prepare_cached("SELECT movement FROM reservations WHERE tenant = ?1 AND id = ?2")?
+                .query_row(params![tenant, id.as_str()], |row| row.get(0))
+                .optional()?;
+            if let Some(last) = last {
+                add(last)?;
+            }
+        } else if let Some(owner) = &query.owner {
+            let mut last = reader
+                .conn
+                .prepare_cached("SELECT movement FROM reservations WHERE n = ?1")?;
+            let all = Range {
+                low: 0,
+                high: i64::MAX,
+            };
+            reader.walk(&by_owner(reader, tenant, owner.as_str())?, all, &mut |n| {
+                add(last.query_row([n], |row| row.get(0))?)?;
+                Ok(true)
+            })?;
+        }
+        numbers.sort_unstable_by(|one, other| other.cmp(one));
+        for number in numbers
+            .into_iter()
+            .filter(|number| *number > range.low && *number <= range.high)
+        {
+            if !take(number)? {
+                break;
+            }
+        }
+        return Ok(page);
+    }
+    let ways = match &query.sku {
+        Some(sku) => match reader.sku_number(tenant, sku)? {
+            Some(sku) => by_sku(reader, sku)?,
+            None => Vec::new(),
+        },
+        None => vec![Way(
+            "SELECT number FROM movements WHERE number > ?1 AND number <= ?2 ORDER BY number DESC",
+            Vec::new(),
+        )],
+    };
+    reader.walk(&ways, range, &mut take)?;
+    Ok(page)
+}
+
+/// To the movements of a SKU.
+fn by_sku(reader: &Reader, sku: i64) -> rusqlite::Result<Vec<Way>> {
+    let (indexed, _) = reader.marks()?;
+    Ok(vec![
+        Way(
+            "SELECT number FROM movements WHERE number > max(?1, ?4) AND number <= ?2 AND sku = ?3 ORDER BY number DESC",
+            vec![sku.into(), indexed.into()],
+        ),
+        Way(
+            "SELECT movement FROM sku_movements WHERE sku = ?3 AND movement > ?1 AND movement <= ?2 \
+             ORDER BY movement DESC",
+            vec![sku.into()],
+        ),
+    ])
+}
+
+/// To the reservations of an owner.
+fn by_owner(reader: &Reader, tenant: i64, owner: &str) -> rusqlite::Result<Vec<Way>> {
+    let (_, known) = reader.marks()?;
+    Ok(vec![
+        Way(
+            "SELECT n FROM reservations WHERE n > max(?1, ?5) AND n <= ?2 AND tenant = ?3 AND owner = ?4 ORDER BY n DESC",
+            vec![tenant.into(), owner.to_owned().into(), known.into()],
+        ),
+        Way(
+            "SELECT DISTINCT reservation FROM owners WHERE tenant = ?3 AND owner = ?4 AND reservation > ?1 \
+             AND reservation <= ?2 ORDER BY reservation DESC",
+            vec![tenant.into(), owner.to_owned().into()],
+        ),
+    ])
+}
+
+/// A page of reservations.
+pub(super) fn reservations(reader: &Reader, query: &ReservationQuery) -> rusqlite::Result<Vec<Reservation>> {
+    let mut page = Vec::new();
+    let Some(tenant) = reader.name_number(&query.tenant)? else {
+        return Ok(page);
+    };
+    let mut range = reader.between("reservation", query.from, query.until)?;
+    if let Some(before) = &query.before {
+        let n: Option<i64> = reader
+            .conn
+            .prepare_cached("SELECT n FROM reservations WHERE tenant = ?1 AND id = ?2")?
+            .query_row(params![tenant, before.as_str()], |row| row.get(0))
+            .optional()?;
+        match n {
+            Some(n) => range.high = range.high.min(n - 1),
+            None => return Ok(page),
+        }
+    }
+    let mut seen = HashSet::new();
+    let mut take = |n: i64| -> rusqlite::Result<bool> {
+        if page.len() >= query.limit {
+            return Ok(false);
+        }
+        let Some(one) = reader.by_number(n)? else {
+            return Ok(true);
+        };
+        let fits = one.tenant == query.tenant
+            && query
+                .owner
+                .as_ref()
+                .is_none_or(|owner| one.owner.as_ref() == Some(owner))
+            && query
+                .sku
+                .as_ref()
+                .is_none_or(|sku| one.lines.iter().any(|line| line.sku == *sku))
+            && query.status.is_none_or(|status| one.status == status)
+            && query.from.is_none_or(|from| one.granted_at >= from)
+            && query.until.is_none_or(|until| one.granted_at < until);
+        if fits && seen.insert(n) {
+            page.push(one);
+        }
+        Ok(page.len() < query.limit)
+    };
+    if let Some(owner) = &query.owner {
+        reader.walk(&by_owner(reader, tenant, owner.as_str())?, range, &mut take)?;
+    } else if query.status == Some(Status::Pending) {
+        let (_, known) = reader.marks()?;
+        let ways = [
+            Way(
+                "SELECT n FROM reservations WHERE n > max(?1, ?3) AND n <= ?2 AND status = 0 ORDER BY n DESC",
+                vec![known.into()],
+            ),
+            Way(
+                "SELECT reservation FROM live WHERE reservation > ?1 AND reservation <= ?2 ORDER BY reservation DESC",
+                Vec::new(),
+            ),
+        ];
+        reader.walk(&ways, range, &mut take)?;
+    } else if let Some(sku) = &query.sku {
+        // The movements that granted come in the order of their grants.
+        let Some(sku) = reader.sku_number(tenant, sku)? else {
+            return Ok(Vec::new());
+        };
+        let mut granted = reader
+            .conn
+            .prepare_cached("SELECT reservation FROM movements WHERE number = ?1 AND kind IN (?2, ?3)")?;
+        let all = Range {
+            low: 0,
+            high: i64::MAX,
+        };
+        reader.walk(&by_sku(reader, sku)?, all, &mut |number| {
+            let n: Option<Option<i64>> = granted
+                .query_row([number, RESERVE, DEDUCT], |row| row.get(0))
+                .optional()?;
+            match n.flatten() {
+                Some(n) if n <= range.low => Ok(false),
+                Some(n) if n <= range.high => take(n),
+                _ => Ok(true),
+            }
+        })?;
+    } else {
+        let ways = [Way(
+            "SELECT n FROM reservations WHERE n > ?1 AND n <= ?2 ORDER BY n DESC",
+            Vec::new(),
+        )];
+        reader.walk(&ways, range, &mut take)?;
+    }
+    Ok(page)
+}

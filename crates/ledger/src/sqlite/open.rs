@@ -1,0 +1,166 @@
+//! Opening the file: what is refused, and how every connection is set up.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::errors::{DAMAGED, ledger_error, not_a_database};
+use super::migrate::migrate;
+use crate::api::LedgerError;
+
+/// How long a writer waits for another process. Longer than any group takes; short enough that a stuck process is
+/// reported rather than waited for.
+const BUSY: Duration = Duration::from_secs(10);
+
+/// Prepared statements kept per connection: more than there are in this crate.
+const STATEMENTS: usize = 128;
+
+/// Looks at the folder and the file before SQLite does, whose messages would not say what to do.
+fn inspect(folder: &Path, path: &Path) -> Result<(), LedgerError> {
+    let storage = |path: &Path, message: String| {
+        Err(LedgerError::Storage {
+            path: path.to_path_buf(),
+            message,
+            full: false,
+        })
+    };
+    match std::fs::metadata(folder) {
+        Ok(meta) if meta.is_dir() => {}
+        Ok(_) => return storage(folder, "is not a folder: name a folder for the data".to_owned()),
+        Err(error) => return storage(folder, format!("{error}: create the folder, or name another")),
+    }
+    let mut file = match std::fs::File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => {
+            return storage(
+                path,
+                format!("{error}: make the file readable and writable for this user"),
+            );
+        }
+    };
+    let mut head = [0_u8; 16];
+    match file.read_exact(&mut head) {
+        Ok(()) if &head == b"SQLite format 3\0" => Ok(()),
+        Ok(()) => Err(not_a_database(path)),
+        Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
+            // An empty file is what a crash during the very first opening leaves behind.
+            if file.metadata().is_ok_and(|meta| meta.len() == 0) {
+                Ok(())
+            } else {
+                Err(not_a_database(path))
+            }
+        }
+        Err(error) => storage(path, format!("{error}: the file cannot be read")),
+    }
+}
+
+/// Opens the one connection that writes.
+pub(super) fn writer(folder: &Path) -> Result<(Connection, PathBuf), LedgerError> {
+    let path = folder.join(super::Sqlite::FILE);
+    inspect(folder, &path)?;
+    let failed = |error: rusqlite::Error| ledger_error(&path, &error);
+    let mut conn = Connection::open_with_flags(
+        &path,
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+    )
+    .map_err(failed)?;
+    conn.busy_timeout(BUSY).map_err(failed)?;
+    conn.set_prepared_statement_cache_capacity(STATEMENTS);
+    if conn.is_readonly("main").map_err(failed)? {
+        return Err(LedgerError::Storage {
+            path,
+            message: "is read-only: make the file writable for this user, or name another folder".to_owned(),
+            full: false,
+        });
+    }
+    conn.pragma_update(None, "page_size", 4096).map_err(failed)?;
+    let mode: String = conn
+        .query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))
+        .map_err(failed)?;
+    if mode != "wal" {
+        return Err(LedgerError::Storage {
+            path,
+            message: format!(
+                "this file system does not carry a write-ahead log (journal mode stays {mode}): name a folder on a \
+                 local disk"
+            ),
+            full: false,
+        });
+    }
+    common(&conn).map_err(failed)?;
+    conn.pragma_update(None, "synchronous", "FULL").map_err(failed)?;
+    conn.pragma_update(None, "cache_size", -32_768).map_err(failed)?;
+    conn.pragma_update(None, "wal_autocheckpoint", 0)
+        .map_err(failed)?;
+    conn.pragma_update(None, "journal_size_limit", 128 << 20)
+        .map_err(failed)?;
+    whole(&conn, &path)?;
+    migrate(&mut conn, &path)?;
+    Ok((conn, path))
+}
+
+/// Opens a connection that only reads.
+pub(super) fn reader(path: &Path) -> Result<Connection, LedgerError> {
+    let failed = |error: rusqlite::Error| ledger_error(path, &error);
+    let conn = Connection::open_with_flags(
+        path,
+        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+    )
+    .map_err(failed)?;
+    conn.busy_timeout(BUSY).map_err(failed)?;
+    conn.set_prepared_statement_cache_capacity(STATEMENTS);
+    common(&conn).map_err(failed)?;
+    conn.pragma_update(None, "cache_size", -8_192).map_err(failed)?;
+    conn.pragma_update(None, "query_only", true).map_err(failed)?;
+    Ok(conn)
+}
+
+/// Opens the connection that copies the write-ahead log into the file.
+pub(super) fn checkpointer(path: &Path) -> Result<Connection, LedgerError> {
+    let failed = |error: rusqlite::Error| ledger_error(path, &error);
+    let conn = Connection::open_with_flags(
+        path,
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+    )
+    .map_err(failed)?;
+    common(&conn).map_err(failed)?;
+    conn.pragma_update(None, "synchronous", "FULL").map_err(failed)?;
+    conn.pragma_update(None, "wal_autocheckpoint", 0)
+        .map_err(failed)?;
+    Ok(conn)
+}
+
+fn common(conn: &Connection) -> rusqlite::Result<()> {
+    conn.pragma_update(None, "temp_store", "MEMORY")?;
+    // A failing disk under a memory map is a signal, not an error.
+    conn.pragma_update(None, "mmap_size", 0)?;
+    // The schema declares none: every reference is a number that this crate gave in the same transaction.
+    conn.pragma_update(None, "foreign_keys", false)?;
+    conn.pragma_update(None, "trusted_schema", false)
+}
+
+/// A file that lost its end opens without complaint and fails much later: compare sizes now.
+fn whole(conn: &Connection, path: &Path) -> Result<(), LedgerError> {
+    let failed = |error: rusqlite::Error| ledger_error(path, &error);
+    let pages: u32 = conn
+        .query_row("PRAGMA page_count", [], |row| row.get(0))
+        .map_err(failed)?;
+    let size: u32 = conn
+        .query_row("PRAGMA page_size", [], |row| row.get(0))
+        .map_err(failed)?;
+    let length = |path: &Path| std::fs::metadata(path).map_or(0, |meta| meta.len());
+    let mut wal = path.as_os_str().to_owned();
+    wal.push("-wal");
+    let there = length(path).saturating_add(length(Path::new(&wal)));
+    let needed = u64::from(pages) * u64::from(size);
+    if there < needed {
+        return Err(LedgerError::Foreign {
+            path: path.to_path_buf(),
+            message: format!("{DAMAGED} ({there} bytes are there, {needed} should be)"),
+        });
+    }
+    Ok(())
+}

@@ -1,0 +1,242 @@
+//! The one connection that writes.
+
+use std::path::Path;
+
+use rusqlite::{Connection, OptionalExtension, params};
+use stockade_core::Entry;
+
+use super::checkpoint::Checkpointer;
+use super::errors::{commit_error, ledger_error};
+use super::index;
+use super::names::Names;
+use super::record::{Fault, Numbers, Run, check_chain, int, mismatch};
+use super::view::shard_row;
+use crate::api::{LedgerError, RecordError, ShardRow};
+
+/// Movements that may wait before the deferred tables are filled: with random owners each fill dirties most pages of
+/// the table by owner, so it is worth waiting for many; a query that needs the tail reads at most so many rows more.
+const TAIL_MAX: i64 = 50_000;
+
+/// The writing connection and what it keeps in memory.
+#[derive(Debug)]
+pub(super) struct Writer {
+    conn: Connection,
+    checkpointer: Checkpointer,
+    names: Names,
+    numbers: Numbers,
+    indexed: i64,
+    /// SQLite's count of other connections' commits: when it moves, what is in memory may be wrong.
+    data_version: i64,
+    /// A commit's fate is unknown. What the disk keeps after a failed fsync cannot be known by trying again.
+    broken: bool,
+}
+
+impl Writer {
+    pub(super) fn new(mut conn: Connection, path: &Path) -> Result<Self, LedgerError> {
+        let checkpointer = Checkpointer::start(&mut conn, path)?;
+        let mut writer = Self {
+            conn,
+            checkpointer,
+            names: Names::default(),
+            numbers: Numbers::default(),
+            indexed: 0,
+            data_version: -1,
+            broken: false,
+        };
+        writer.fill(path, 0)?;
+        Ok(writer)
+    }
+
+    fn begin(&mut self) -> rusqlite::Result<()> {
+        self.conn.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        let version: i64 = self
+            .conn
+            .prepare_cached("PRAGMA data_version")?
+            .query_row([], |row| row.get(0))?;
+        if version != self.data_version {
+            self.names.clear();
+            self.numbers = self.conn.query_row(
+                "SELECT ifnull(max(movement), 0), ifnull(max(reservation), 0) FROM shards",
+                [],
+                |row| {
+                    Ok(Numbers {
+                        movement: row.get(0)?,
+                        reservation: row.get(1)?,
+                    })
+                },
+            )?;
+            self.indexed = self
+                .conn
+                .query_row("SELECT indexed FROM deferred", [], |row| row.get(0))?;
+            self.data_version = version;
+        }
+        Ok(())
+    }
+
+    /// Undoes the transaction and whatever memory took from it.
+    fn roll_back(&mut self) {
+        self.names.clear();
+        self.data_version = -1;
+        if !self.conn.is_autocommit()
+            && let Err(error) = self.conn.execute_batch("ROLLBACK")
+        {
+            tracing::error!(%error, "the transaction could not be rolled back; nothing more is written");
+            self.broken = true;
+        }
+    }
+
+    fn commit(&mut self, path: &Path) -> Result<(), RecordError> {
+        let done = self
+            .conn
+            .prepare_cached("COMMIT")
+            .and_then(|mut commit| commit.execute([]));
+        done.map(|_| ()).map_err(|error| {
+            let error = commit_error(path, &error);
+            if matches!(error, RecordError::Unknown(_)) {
+                self.broken = true;
+            }
+            self.roll_back();
+            error
+        })
+    }
+
+    fn refuse_if_broken(&self, path: &Path) -> Result<(), LedgerError> {
+        if self.broken {
+            return Err(LedgerError::Storage {
+                path: path.to_path_buf(),
+                message: "an earlier write failed in a way that leaves its fate unknown: look at the disk, then start \
+                          again"
+                    .to_owned(),
+                full: false,
+            });
+        }
+        Ok(())
+    }
+
+    /// Records a run.
+    pub(super) fn record(&mut self, path: &Path, run: &[Entry]) -> Result<(), RecordError> {
+        let (Some(first), Some(last)) = (run.first(), run.last()) else {
+            return Ok(());
+        };
+        self.refuse_if_broken(path).map_err(RecordError::NotRecorded)?;
+        let done = check_chain(run)
+            .and_then(|()| self.begin().map_err(Fault::Sql))
+            .and_then(|()| self.write(run, first, last));
+        match done {
+            Ok((numbers, indexed)) => {
+                self.commit(path)?;
+                self.numbers = numbers;
+                self.indexed = indexed;
+                self.checkpointer.after_commit(&self.conn);
+                Ok(())
+            }
+            Err(fault) => {
+                self.roll_back();
+                Err(match fault {
+                    Fault::Sql(error) => RecordError::NotRecorded(ledger_error(path, &error)),
+                    Fault::Refused(error) => error,
+                })
+            }
+        }
+    }
+
+    fn write(&mut self, run: &[Entry], first: &Entry, last: &Entry) -> Result<(Numbers, i64), Fault> {
+        let conn = &self.conn;
+        let Some(before) = first.seq.checked_sub(1) else {
+            return Err(mismatch("entry 0", "a seq of at least 1", 0));
+        };
+        // The fence. What it did is read back rather than taken from a row count.
+        let passed: Option<i64> = conn
+            .prepare_cached(
+                "UPDATE shards SET cursor = ?6, tag = ?7, at = ?8 \
+                 WHERE n = ?1 AND epoch = ?2 AND mode = 'hot' AND cursor = ?3 AND tag = ?4 AND ?5 = ?1 \
+                 RETURNING cursor",
+            )?
+            .query_row(
+                params![
+                    first.shard,
+                    int("entries.epoch", first.epoch)?,
+                    int("entries.seq", before)?,
+                    first.prev.cast_signed(),
+                    last.shard,
+                    int("entries.seq", last.seq)?,
+                    last.tag.cast_signed(),
+                    last.at,
+                ],
+                |row| row.get(0),
+            )
+            .optional()?;
+        if passed.is_none() {
+            let found = shard_row(conn, first.shard)?;
+            return Err(Fault::Refused(RecordError::Fenced {
+                expected: before,
+                found,
+            }));
+        }
+        let mut writing = Run::new(conn, &mut self.names, self.numbers, first.shard);
+        writing.write(run)?;
+        let numbers = writing.numbers;
+        conn.prepare_cached("UPDATE shards SET movement = ?2, reservation = ?3 WHERE n = ?1")?
+            .execute(params![first.shard, numbers.movement, numbers.reservation])?;
+        let mut indexed = self.indexed;
+        if numbers.movement - indexed >= TAIL_MAX {
+            index::fill(conn, indexed, numbers.movement)?;
+            indexed = numbers.movement;
+        }
+        Ok((numbers, indexed))
+    }
+
+    /// Fills the deferred tables if more than `waiting` movements wait.
+    pub(super) fn fill(&mut self, path: &Path, waiting: i64) -> Result<(), LedgerError> {
+        self.refuse_if_broken(path)?;
+        let done = self.begin().and_then(|()| {
+            if self.numbers.movement - self.indexed <= waiting {
+                return Ok(false);
+            }
+            index::fill(&self.conn, self.indexed, self.numbers.movement).map(|()| true)
+        });
+        self.finish(path, done).map(|filled| {
+            if filled {
+                self.indexed = self.numbers.movement;
+            }
+        })
+    }
+
+    /// Opens a new epoch.
+    pub(super) fn open_epoch(
+        &mut self,
+        path: &Path,
+        shard: u32,
+        owner: &str,
+    ) -> Result<ShardRow, LedgerError> {
+        self.refuse_if_broken(path)?;
+        let done = self.begin().and_then(|()| {
+            self.conn
+                .prepare_cached(
+                    "INSERT INTO shards (n, epoch, mode, cursor, tag, at, owner, movement, reservation) \
+                     VALUES (?1, 1, 'hot', 0, 0, 0, ?2, 0, 0) \
+                     ON CONFLICT (n) DO UPDATE SET epoch = epoch + 1, mode = 'hot', owner = excluded.owner",
+                )?
+                .execute(params![shard, owner])?;
+            shard_row(&self.conn, shard)
+        });
+        self.finish(path, done)?.ok_or_else(|| LedgerError::Corrupt {
+            place: format!("shards, row {shard}"),
+            message: "it was written and is not there".to_owned(),
+        })
+    }
+
+    fn finish<T>(&mut self, path: &Path, done: rusqlite::Result<T>) -> Result<T, LedgerError> {
+        match done {
+            Ok(value) => match self.commit(path) {
+                Ok(()) => Ok(value),
+                Err(RecordError::NotRecorded(error) | RecordError::Unknown(error)) => Err(error),
+                Err(error) => Err(LedgerError::Database(error.to_string())),
+            },
+            Err(error) => {
+                self.roll_back();
+                Err(ledger_error(path, &error))
+            }
+        }
+    }
+}

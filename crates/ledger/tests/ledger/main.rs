@@ -1,0 +1,16 @@
+//! The SQLite ledger from outside: everything goes through its public interface and its file.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test fails by panicking"
+)]
+
+mod audit;
+mod crash;
+mod fence;
+mod opening;
+mod queries;
+mod round_trip;
+mod rules;
+mod support;

@@ -1,0 +1,187 @@
+//! A small HTTP client: one connection a request. Without an answer it sends the same request again, which is safe
+//! because each command carries its id.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use axum::http::header::{CONTENT_TYPE, HOST, RETRY_AFTER, USER_AGENT};
+use axum::http::{Method, Request, StatusCode, Uri};
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full};
+use hyper_util::rt::TokioIo;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use tokio::net::TcpStream;
+use tokio::time::{sleep, timeout};
+
+use super::output::Problem;
+use super::{Failure, Service};
+
+/// How the command line names itself; the service's movements then say `cli`.
+pub(crate) const AGENT: &str = concat!("stockade-cli/", env!("CARGO_PKG_VERSION"));
+
+/// How often a command is sent at most.
+const TRIES_MAX: u32 = 3;
+/// The pause before the first repeat, doubled for each further one; a service that says when to come back wins.
+const PAUSE: Duration = Duration::from_millis(100);
+const PAUSE_MAX: Duration = Duration::from_secs(5);
+
+/// Everything but the unreserved characters of RFC 3986.
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
+
+/// An id as a part of a path or query.
+pub(crate) fn encoded(id: &str) -> String {
+    utf8_percent_encode(id, ENCODED).to_string()
+}
+
+/// A query from the parameters that were given.
+pub(crate) fn query(parameters: &[(&str, Option<String>)]) -> String {
+    let mut query = String::new();
+    for (name, value) in parameters {
+        if let Some(value) = value {
+            let sign = if query.is_empty() { '?' } else { '&' };
+            // Writing to a String does not fail.
+            let _ = write!(query, "{sign}{name}={}", encoded(value));
+        }
+    }
+    query
+}
+
+/// What the service answered.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) body: serde_json::Value,
+    /// As it came.
+    pub(crate) text: String,
+}
+
+/// Why a request had no answer.
+enum Unanswered {
+    /// Nobody listens: nothing was sent.
+    NotSent(String),
+    /// It may have arrived.
+    Unknown(String),
+}
+
+/// Sends a request until there is an answer.
+pub(crate) async fn send(
+    service: &Service,
+    method: Method,
+    path: &str,
+    body: Option<&serde_json::Value>,
+) -> Result<Answer, Failure> {
+    let base = service.url.trim_end_matches('/');
+    let uri: Uri = base
+        .parse()
+        .map_err(|e| Failure::Usage(format!("--url {base}: {e}")))?;
+    let host = match (uri.scheme_str(), uri.host()) {
+        (Some("http"), Some(host)) if uri.path() == "/" && uri.query().is_none() => host,
+        _ => {
+            let hint = "give it as http://HOST:PORT";
+            return Err(Failure::Usage(format!("--url {base}: {hint}")));
+        }
+    };
+    let target = (
+        host.trim_start_matches('[').trim_end_matches(']'),
+        uri.port_u16().unwrap_or(80),
+    );
+    let authority = uri.authority().map_or(host, |a| a.as_str());
+    let bytes = Bytes::from(body.map(ToString::to_string).unwrap_or_default());
+    let within = Duration::from_millis(service.timeout_ms);
+
+    let mut pause = PAUSE;
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let request = Request::builder()
+            .method(&method)
+            .uri(path)
+            .header(HOST, authority)
+            .header(USER_AGENT, AGENT)
+            .header(CONTENT_TYPE, "application/json")
+            .body(Full::new(bytes.clone()))
+            .map_err(|e| Failure::Other(format!("the request could not be made: {e}")))?;
+        let answered = match timeout(within, exchange(target, request)).await {
+            Ok(answered) => answered,
+            Err(_) => Err(Unanswered::Unknown(format!(
+                "no answer within {} ms",
+                service.timeout_ms
+            ))),
+        };
+        match answered {
+            Ok((status, retry_after, text)) => {
+                let again =
+                    status == StatusCode::SERVICE_UNAVAILABLE || status == StatusCode::GATEWAY_TIMEOUT;
+                if !again || tries == TRIES_MAX {
+                    return judged(status, text);
+                }
+                pause = retry_after.map_or(pause, |after| pause.max(after));
+            }
+            Err(Unanswered::NotSent(why)) => {
+                let hint = "is it running? start it with `stockade serve`, or give its address with --url";
+                return Err(Failure::Unreachable(format!(
+                    "cannot reach the service at {base}: {why}; {hint}"
+                )));
+            }
+            Err(Unanswered::Unknown(why)) if tries == TRIES_MAX => {
+                let hint = "it may or may not have been done; ask by id, or send it again with the same id";
+                return Err(Failure::Unreachable(format!(
+                    "no answer from {base} in {tries} tries: {why}; {hint}"
+                )));
+            }
+            Err(Unanswered::Unknown(_)) => {}
+        }
+        sleep(pause.min(PAUSE_MAX)).await;
+        pause = pause.saturating_mul(2);
+    }
+}
+
+async fn exchange(
+    target: (&str, u16),
+    request: Request<Full<Bytes>>,
+) -> Result<(StatusCode, Option<Duration>, String), Unanswered> {
+    let stream = TcpStream::connect(target)
+        .await
+        .map_err(|e| Unanswered::NotSent(e.to_string()))?;
+    let unknown = |e: hyper::Error| Unanswered::Unknown(e.to_string());
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
+        .await
+        .map_err(unknown)?;
+    let mut talking = std::pin::pin!(async move {
+        let response = sender.send_request(request).await?;
+        let status = response.status();
+        let seconds = response
+            .headers()
+            .get(RETRY_AFTER)
+            .and_then(|v| v.to_str().ok()?.parse().ok());
+        let body = response.into_body().collect().await?.to_bytes();
+        Ok::<_, hyper::Error>((status, seconds.map(Duration::from_secs), body))
+    });
+    let (status, retry_after, body) = tokio::select! {
+        answered = talking.as_mut() => answered.map_err(unknown)?,
+        // What had arrived before the end may be a whole answer.
+        ended = connection => match (talking.await, ended) {
+            (Ok(answered), _) => answered,
+            (Err(_), Err(why)) | (Err(why), Ok(())) => return Err(unknown(why)),
+        },
+    };
+    Ok((status, retry_after, String::from_utf8_lossy(&body).into_owned()))
+}
+
+fn judged(status: StatusCode, text: String) -> Result<Answer, Failure> {
+    let body = serde_json::from_str(&text);
+    match body {
+        Ok(body) if status.is_success() => Ok(Answer { body, text }),
+        Ok(body) => Err(Failure::Refused(Box::new(Problem::of(
+            status.as_u16(),
+            body,
+            text,
+        )))),
+        Err(_) => Err(Failure::Other(format!(
+            "HTTP {status} with a body that is not JSON; is this the address of a Stockade service?"
+        ))),
+    }
+}

@@ -1,0 +1,68 @@
+//! The command line against a running service: it speaks HTTP like everybody else.
+
+pub(crate) mod audit;
+mod client;
+pub(crate) mod movements;
+mod output;
+pub(crate) mod reservation;
+pub(crate) mod stock;
+mod value;
+
+use std::process::ExitCode;
+
+pub(crate) use client::AGENT;
+
+/// Where the service is, and how to show its answers.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Service {
+    /// The service's address.
+    #[arg(
+        long,
+        env = "STOCKADE_URL",
+        value_name = "URL",
+        default_value = "http://127.0.0.1:7077"
+    )]
+    pub(crate) url: String,
+    /// Print the service's JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// How long to wait for one answer. Without one, the same command with the same id is sent again, twice at most.
+    #[arg(long, env = "STOCKADE_TIMEOUT_MS", value_name = "MS", default_value = "10000",
+          value_parser = value::timeout_ms)]
+    pub(crate) timeout_ms: u64,
+}
+
+/// Why a command line ends badly.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The service refused, with its problem detail.
+    Refused(Box<output::Problem>),
+    /// Wrong usage.
+    Usage(String),
+    /// No answer.
+    Unreachable(String),
+    /// Anything else.
+    Other(String),
+}
+
+impl Failure {
+    /// Says it on stderr, and gives the exit code.
+    fn report(self) -> ExitCode {
+        let (code, message) = match self {
+            Self::Refused(problem) => (problem.exit_code(), problem.to_string()),
+            Self::Usage(message) => (2, message),
+            Self::Unreachable(message) => (3, message),
+            Self::Other(message) => (1, message),
+        };
+        eprintln!("error: {message}");
+        ExitCode::from(code)
+    }
+}
+
+/// The exit code of a command's end.
+pub(crate) fn ended(result: Result<(), Failure>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}

@@ -1,0 +1,270 @@
+//! Answers: the shapes of what is done, and how an answer or a problem becomes bytes, once.
+
+use axum::body::Body;
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use stockade_core::{Done, DoneCode, Subject};
+use utoipa::ToSchema;
+
+use super::code::Code;
+use super::problem::{Problem, ProblemView};
+use super::view::{Each, ReservationView, ReturnView, StockView};
+
+/// The room that most answers fit into, so that their bytes are written without growing.
+const BODY_BYTES: usize = 512;
+
+/// An answer to a request that was not refused.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    /// A command that is done, or a record that was read.
+    Done { done: Done, created: bool },
+    /// Bytes that are ready.
+    Bytes {
+        content_type: &'static str,
+        bytes: bytes::Bytes,
+    },
+    /// Many answers in one.
+    Batch(Vec<Result<Done, Problem>>),
+}
+
+impl Answer {
+    /// A command that creates a reservation or SKU when it is done now.
+    pub(crate) fn granted(done: Done) -> Self {
+        let created = match (&done.code, &done.subject) {
+            (DoneCode::Ok, Subject::Stock(subject)) => subject.created,
+            (DoneCode::Ok, Subject::Reservation(_) | Subject::Return(_)) => true,
+            (DoneCode::Replayed | DoneCode::Sealed, _) => false,
+        };
+        Self::Done { done, created }
+    }
+
+    /// A command that changes, or a read.
+    pub(crate) fn changed(done: Done) -> Self {
+        Self::Done { done, created: false }
+    }
+
+    /// Something to be shown as JSON.
+    pub(crate) fn json(value: &impl Serialize) -> Result<Self, Problem> {
+        let bytes = to_bytes(value, BODY_BYTES)?;
+        Ok(Self::Bytes {
+            content_type: "application/json",
+            bytes: bytes.into(),
+        })
+    }
+
+    /// The codes to count.
+    pub(crate) fn codes(&self, mut each: impl FnMut(Code)) {
+        match self {
+            Self::Done { done, .. } => each(done_code(done)),
+            Self::Bytes { .. } => each(Code::Ok),
+            Self::Batch(results) => {
+                for result in results {
+                    each(match result {
+                        Ok(done) => done_code(done),
+                        Err(problem) => problem.code(),
+                    });
+                }
+            }
+        }
+    }
+}
+
+fn done_code(done: &Done) -> Code {
+    match done.code {
+        DoneCode::Ok => Code::Ok,
+        DoneCode::Replayed => Code::Replayed,
+        DoneCode::Sealed => Code::Sealed,
+    }
+}
+
+/// A reservation after a command, or as it was read.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ReservationAnswer)]
+pub(crate) struct ReservationAnswer<'a> {
+    /// `ok`, `replayed` or `sealed`.
+    code: &'static str,
+    /// Whether the ledger has it; always true on one machine.
+    recorded: bool,
+    reservation: ReservationView<'a>,
+}
+
+/// A return, and the reservation after it.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ReturnAnswer)]
+pub(crate) struct ReturnAnswer<'a> {
+    /// `ok` or `replayed`.
+    code: &'static str,
+    /// Whether the ledger has it; always true on one machine.
+    recorded: bool,
+    r#return: ReturnView<'a>,
+    reservation: ReservationView<'a>,
+}
+
+/// A SKU after a command, or as it was read.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = StockAnswer)]
+pub(crate) struct StockAnswer<'a> {
+    /// `ok` or `replayed`.
+    code: &'static str,
+    stock: StockView<'a>,
+    /// Of a replay: the revision that the command made when it was done; `stock` is as it stands now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    revision_made: Option<u64>,
+}
+
+/// What a done command looks like.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum DoneView<'a> {
+    Reservation(ReservationAnswer<'a>),
+    Return(ReturnAnswer<'a>),
+    Stock(StockAnswer<'a>),
+}
+
+impl<'a> DoneView<'a> {
+    fn of(done: &'a Done) -> Self {
+        let code = done_code(done).as_str();
+        match &done.subject {
+            Subject::Reservation(reservation) => Self::Reservation(ReservationAnswer {
+                code,
+                recorded: true,
+                reservation: ReservationView::of(reservation),
+            }),
+            Subject::Return(both) => Self::Return(ReturnAnswer {
+                code,
+                recorded: true,
+                r#return: ReturnView::of(&both.0),
+                reservation: ReservationView::of(&both.1),
+            }),
+            Subject::Stock(subject) => Self::Stock(StockAnswer {
+                code,
+                stock: StockView::of(&subject.stock),
+                revision_made: (done.code == DoneCode::Replayed).then_some(subject.revision),
+            }),
+        }
+    }
+}
+
+/// The answers of a batch, in the order of its reservations.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = BatchAnswer)]
+pub(crate) struct BatchAnswer<'a> {
+    #[schema(value_type = Vec<BatchResult<'a>>)]
+    results: Each<'a, Result<Done, Problem>>,
+}
+
+/// One answer of a batch: what the same request alone would have been answered with.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = BatchResult)]
+pub(crate) struct BatchResult<'a> {
+    status: u16,
+    /// A reservation answer, or a problem.
+    #[schema(value_type = Object)]
+    body: BatchBody<'a>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum BatchBody<'a> {
+    Done(DoneView<'a>),
+    Problem(Box<ProblemView<'a>>),
+}
+
+impl super::view::Shown for Result<Done, Problem> {
+    type View<'a> = BatchResult<'a>;
+    fn view(&self) -> BatchResult<'_> {
+        match self {
+            Ok(done) => BatchResult {
+                status: if done.code == DoneCode::Ok { 201 } else { 200 },
+                body: BatchBody::Done(DoneView::of(done)),
+            },
+            Err(problem) => BatchResult {
+                status: problem.code().status(),
+                body: BatchBody::Problem(Box::new(problem.view())),
+            },
+        }
+    }
+}
+
+fn to_bytes(value: &impl Serialize, room: usize) -> Result<Vec<u8>, Problem> {
+    let mut bytes = Vec::with_capacity(room);
+    match serde_json::to_writer(&mut bytes, value) {
+        Ok(()) => Ok(bytes),
+        // Views hold texts and integers only, which cannot fail; said rather than hidden if it ever does.
+        Err(error) => {
+            tracing::error!(%error, "an answer could not be written");
+            Err(Problem::OutcomeUnknown {
+                why: format!("the answer could not be written: {error}"),
+            })
+        }
+    }
+}
+
+fn response(status: StatusCode, content_type: &'static str, bytes: impl Into<Body>) -> Response {
+    let mut response = Response::new(bytes.into());
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    // Counters change with every sale: nobody may answer from a copy.
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    // Names may hold markup: no browser may take an answer for a page.
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}
+
+impl Answer {
+    /// The answer as bytes.
+    pub(crate) fn into_response(self) -> Response {
+        let written = match &self {
+            Self::Bytes { .. } => Ok(Vec::new()),
+            Self::Done { done, .. } => to_bytes(&DoneView::of(done), BODY_BYTES),
+            Self::Batch(results) => to_bytes(
+                &BatchAnswer {
+                    results: Each(results),
+                },
+                BODY_BYTES * results.len().max(1),
+            ),
+        };
+        let bytes = match written {
+            Ok(bytes) => bytes,
+            Err(unwritten) => return problem(&unwritten),
+        };
+        match self {
+            Self::Bytes { content_type, bytes } => response(StatusCode::OK, content_type, bytes),
+            Self::Batch(_) => response(StatusCode::OK, "application/json", bytes),
+            Self::Done { done, created } => {
+                let status = if created {
+                    StatusCode::CREATED
+                } else {
+                    StatusCode::OK
+                };
+                let mut response = response(status, "application/json", bytes);
+                if let Subject::Stock(subject) = &done.subject {
+                    let tag = HeaderValue::from_str(&format!("\"{}\"", subject.stock.revision));
+                    if let Ok(tag) = tag {
+                        response.headers_mut().insert(ETAG, tag);
+                    }
+                }
+                response
+            }
+        }
+    }
+}
+
+/// A problem as bytes.
+pub(crate) fn problem(problem: &Problem) -> Response {
+    let view = problem.view();
+    let status = StatusCode::from_u16(problem.code().status()).unwrap_or(StatusCode::SERVICE_UNAVAILABLE);
+    let Ok(bytes) = to_bytes(&view, BODY_BYTES) else {
+        return status.into_response();
+    };
+    let mut response = response(status, "application/problem+json", bytes);
+    if let Some(seconds) = view.retry_after_s() {
+        response
+            .headers_mut()
+            .insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}

@@ -1,0 +1,179 @@
+//! What every handler has at hand, and the path that every request takes through it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::extract::Request;
+use axum::http::HeaderMap;
+use axum::http::header::USER_AGENT;
+use axum::response::Response;
+use bytes::Bytes;
+use stockade::Stockade;
+use stockade_core::{Action, Command, Done, Id};
+use tokio::time::timeout;
+
+use super::answer::{self, Answer};
+use super::json::{self, Object};
+use super::metrics::{Metrics, Route};
+use super::problem::Problem;
+use super::request::{header_id, read_body};
+
+/// What a request may take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    pub(crate) body_bytes_max: usize,
+    pub(crate) body_within: Duration,
+    pub(crate) answer_within: Duration,
+}
+
+/// The service.
+#[derive(Debug)]
+pub(crate) struct App {
+    pub(crate) store: Stockade,
+    pub(crate) metrics: Metrics,
+    limits: Limits,
+    http: Id,
+    cli: Id,
+    pub(crate) openapi: std::sync::OnceLock<Bytes>,
+}
+
+/// The body and what came with it.
+#[derive(Debug)]
+pub(crate) struct Read<T> {
+    pub(crate) headers: HeaderMap,
+    pub(crate) header_id: Option<Id>,
+    pub(crate) body: T,
+}
+
+impl App {
+    pub(crate) fn new(store: Stockade, metrics: Metrics, limits: Limits) -> Arc<Self> {
+        // Both names are ids; should that ever change, the movements say `default`.
+        let name = |text| Id::new(text).unwrap_or_else(|_| Id::default_name());
+        Arc::new(Self {
+            store,
+            metrics,
+            limits,
+            http: name("http"),
+            cli: name("cli"),
+            openapi: std::sync::OnceLock::new(),
+        })
+    }
+
+    /// Runs a handler, counts and logs the request. Bodies and ids are never logged.
+    pub(crate) async fn answer<F, Fut>(
+        self: Arc<Self>,
+        route: Route,
+        request: Request,
+        handler: F,
+    ) -> Response
+    where
+        F: FnOnce(Arc<Self>, Request) -> Fut,
+        Fut: Future<Output = Result<Answer, Problem>>,
+    {
+        let since = Instant::now();
+        let result = handler(Arc::clone(&self), request).await;
+        let response = match result {
+            Ok(answer) => {
+                answer.codes(|code| self.metrics.outcome(code));
+                answer.into_response()
+            }
+            Err(problem) => {
+                self.metrics.outcome(problem.code());
+                if let Problem::Unavailable { why } | Problem::OutcomeUnknown { why } = &problem {
+                    tracing::warn!(?route, code = problem.code().as_str(), why);
+                }
+                answer::problem(&problem)
+            }
+        };
+        let status = response.status().as_u16();
+        self.metrics.request(route, status, since);
+        tracing::debug!(?route, status, us = since.elapsed().as_micros(), "answered");
+        response
+    }
+
+    /// Reads and checks a body. An empty one is `{}`, so that commands without required fields need none.
+    pub(crate) async fn read<T>(
+        &self,
+        request: Request,
+        reader: impl FnOnce(&mut Object<'_, '_>, bool) -> Option<T>,
+    ) -> Result<Read<T>, Problem> {
+        let (parts, bytes) = read_body(request, self.limits.body_bytes_max, self.limits.body_within).await?;
+        let header_id = header_id(&parts.headers)?;
+        let text: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
+        let body = json::read(text, |object| reader(object, header_id.is_some()))?;
+        Ok(Read {
+            headers: parts.headers,
+            header_id,
+            body,
+        })
+    }
+
+    /// Who asks, for the movements.
+    fn actor(&self, headers: &HeaderMap) -> Id {
+        let is_cli = headers
+            .get(USER_AGENT)
+            .is_some_and(|agent| agent.as_bytes().starts_with(crate::cli::AGENT.as_bytes()));
+        if is_cli {
+            self.cli.clone()
+        } else {
+            self.http.clone()
+        }
+    }
+
+    fn command(&self, headers: &HeaderMap, action: Action) -> Command {
+        Command {
+            tenant: Id::default_name(),
+            actor: self.actor(headers),
+            action,
+        }
+    }
+
+    /// Does a command. When the caller hangs up or the time is over the command is still done whole, or not at all.
+    pub(crate) async fn submit(&self, headers: &HeaderMap, action: Action) -> Result<Done, Problem> {
+        let command = self.command(headers, action);
+        match timeout(self.limits.answer_within, self.store.submit(command)).await {
+            Ok(result) => result.map_err(Problem::from),
+            Err(_) => Err(Problem::OutcomeUnknown { why: self.too_late() }),
+        }
+    }
+
+    /// Does many commands, independent of each other.
+    pub(crate) async fn submit_many(
+        &self,
+        headers: &HeaderMap,
+        actions: Vec<Action>,
+    ) -> Result<Vec<Result<Done, Problem>>, Problem> {
+        let commands = actions
+            .into_iter()
+            .map(|action| self.command(headers, action))
+            .collect();
+        match timeout(self.limits.answer_within, self.store.submit_many(commands)).await {
+            Ok(results) => Ok(results
+                .into_iter()
+                .map(|result| result.map_err(Problem::from))
+                .collect()),
+            Err(_) => Err(Problem::OutcomeUnknown { why: self.too_late() }),
+        }
+    }
+
+    /// Reads: when the time is over nothing has changed.
+    pub(crate) async fn ask<T>(
+        &self,
+        asking: impl Future<Output = Result<T, stockade::Error>>,
+    ) -> Result<T, Problem> {
+        match timeout(self.limits.answer_within, asking).await {
+            Ok(result) => result.map_err(Problem::from),
+            Err(_) => Err(Problem::Unavailable { why: self.too_late() }),
+        }
+    }
+
+    /// Reads one record.
+    pub(crate) async fn show(&self, headers: &HeaderMap, action: Action) -> Result<Answer, Problem> {
+        let command = self.command(headers, action);
+        Ok(Answer::changed(self.ask(self.store.submit(command)).await?))
+    }
+
+    fn too_late(&self) -> String {
+        format!("no answer within {} ms", self.limits.answer_within.as_millis())
+    }
+}

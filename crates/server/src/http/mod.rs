@@ -1,0 +1,19 @@
+//! The HTTP interface: routes, strict bodies, answers and problem details.
+
+mod answer;
+mod app;
+mod body;
+mod code;
+mod json;
+mod kind;
+mod metrics;
+mod openapi;
+mod problem;
+mod request;
+mod routes;
+mod view;
+
+pub(crate) use app::{App, Limits};
+pub(crate) use kind::Whole;
+pub(crate) use metrics::Metrics;
+pub(crate) use routes::{AuditView, router};

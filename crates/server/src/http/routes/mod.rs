@@ -1,0 +1,65 @@
+//! The routes. Each handler is documented where it stands, and the document is made from the same list.
+
+mod reservations;
+mod stock;
+mod system;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::response::Response;
+use bytes::Bytes;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::app::App;
+use super::metrics::Route;
+use super::openapi;
+use super::problem::Problem;
+
+pub(crate) use system::AuditView;
+
+/// The service's routes.
+pub(crate) fn router(app: Arc<App>) -> Router {
+    let (router, document) = OpenApiRouter::with_openapi(openapi::base())
+        .routes(routes!(reservations::reserve, reservations::page))
+        .routes(routes!(reservations::batch))
+        .routes(routes!(reservations::show))
+        .routes(routes!(reservations::confirm))
+        .routes(routes!(reservations::cancel))
+        .routes(routes!(reservations::extend))
+        .routes(routes!(reservations::give_back))
+        .routes(routes!(stock::page))
+        .routes(routes!(stock::show, stock::set, stock::configure))
+        .routes(routes!(stock::adjust))
+        .routes(routes!(stock::transfer))
+        .routes(routes!(system::movements))
+        .routes(routes!(system::audit))
+        .routes(routes!(system::metrics))
+        .routes(routes!(system::live))
+        .routes(routes!(system::ready))
+        .routes(routes!(system::document))
+        .split_for_parts();
+    // The document is made of plain values; if it could not be written, the route says so.
+    let bytes = serde_json::to_vec_pretty(&document).unwrap_or_default();
+    app.openapi.get_or_init(|| Bytes::from(bytes));
+    router
+        // `batch` is an id like any other: only POST is taken for the batch itself.
+        .route("/v1/reservations/batch", axum::routing::get(reservations::show))
+        .fallback(unknown_route)
+        .method_not_allowed_fallback(method_not_allowed)
+        .with_state(app)
+}
+
+async fn unknown_route(State(app): State<Arc<App>>, request: Request) -> Response {
+    app.answer(Route::Other, request, |_, _| async { Err(Problem::UnknownRoute) })
+        .await
+}
+
+async fn method_not_allowed(State(app): State<Arc<App>>, request: Request) -> Response {
+    app.answer(Route::Other, request, |_, _| async {
+        Err(Problem::MethodNotAllowed)
+    })
+    .await
+}

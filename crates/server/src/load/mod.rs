@@ -1,0 +1,99 @@
+//! Drives a service over real HTTP the way buyers do, for `rush` and `drill`.
+//!
+//! The load comes from the machine that the service runs on, so it has to be cheap: one thread, raw keep-alive
+//! connections, bodies written into reused buffers, answers read by the few fields that matter.
+
+pub(crate) mod answer;
+pub(crate) mod api;
+pub(crate) mod audit;
+pub(crate) mod caller;
+pub(crate) mod http;
+pub(crate) mod interrupt;
+pub(crate) mod request;
+pub(crate) mod service;
+pub(crate) mod target;
+
+use std::fmt::Write as _;
+
+/// Why a drill could not be run. Its verdict is another matter.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LoadError {
+    /// The address is not one that can be driven.
+    #[error("--url {url}: {why}")]
+    Url {
+        /// As given.
+        url: String,
+        /// What is wrong and what to give.
+        why: String,
+    },
+    /// The service process did not start, or did not stop.
+    #[error("the service {what}: {why}{log}")]
+    Service {
+        /// What it did not do.
+        what: &'static str,
+        /// Why.
+        why: String,
+        /// The end of what it logged, if anything.
+        log: String,
+    },
+    /// A request on which the drill depends was not answered as it must be.
+    #[error("{what}: {why}")]
+    Request {
+        /// Which request.
+        what: String,
+        /// What came instead.
+        why: String,
+    },
+    /// The machine.
+    #[error("{what}: {source}")]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// What happened.
+        source: std::io::Error,
+    },
+    /// Interrupted by a signal.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// A temporary folder, removed when dropped.
+pub(crate) fn fresh_folder(prefix: &str) -> Result<tempfile::TempDir, LoadError> {
+    tempfile::Builder::new()
+        .prefix(prefix)
+        .tempdir()
+        .map_err(|source| LoadError::Io {
+            what: "making a temporary folder",
+            source,
+        })
+}
+
+/// Runs a drill on this thread alone: the other cores are the service's.
+pub(crate) fn on_one_thread<T>(work: impl Future<Output = Result<T, LoadError>>) -> Result<T, LoadError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|source| LoadError::Io {
+            what: "starting the drill's thread",
+            source,
+        })?;
+    tokio::task::LocalSet::new().block_on(&runtime, work)
+}
+
+/// A name that no run before had, for SKUs and ids: sorted by time, so that a ledger's B-tree grows at its end.
+pub(crate) fn fresh_run_name() -> String {
+    let now_ms = crate::load::now_ms();
+    let mut name = String::with_capacity(20);
+    // Eleven hexadecimal digits of milliseconds reach the year 2527.
+    let written = write!(name, "{:011x}{:07x}", now_ms, fastrand::u32(..) & 0x0fff_ffff);
+    debug_assert!(written.is_ok(), "writing to a String does not fail");
+    name
+}
+
+/// Milliseconds since the epoch by this machine's clock.
+pub(crate) fn now_ms() -> i64 {
+    let since = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}

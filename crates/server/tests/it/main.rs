@@ -1,0 +1,17 @@
+//! The real binary, started on a free port with a folder of its own, met the way users meet it.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on should stop with the place"
+)]
+
+mod cli;
+mod codes;
+mod connections;
+mod document;
+mod names;
+mod pages;
+mod process;
+mod service;
+mod stories;
+mod strict;
