@@ -11,6 +11,7 @@ mod library;
 mod memory;
 mod orders;
 mod rounds;
+mod scripts;
 mod sold_out;
 mod start_up;
 mod wire;
@@ -50,6 +51,8 @@ enum What {
     Http(http::Args),
     /// Resident memory, idle and for each further live reservation.
     Memory(memory::Args),
+    /// The scripts that work alone, against the bare four-line script.
+    Scripts(scripts::Args),
     /// Start-up with many live reservations.
     StartUp(start_up::Args),
     /// The server that answers a constant.
@@ -78,6 +81,7 @@ fn run(what: What) -> Result<(), Failure> {
         What::SoldOut(args) => sold_out::run(&args),
         What::Http(args) => http::run(&args),
         What::Memory(args) => memory::run(&args),
+        What::Scripts(args) => scripts::run(&args),
         What::StartUp(args) => start_up::run(&args),
         What::Constant => constant::run(),
         What::All => {
@@ -87,6 +91,7 @@ fn run(what: What) -> Result<(), Failure> {
             sold_out::run(&defaults()?)?;
             http::run(&defaults()?)?;
             memory::run(&defaults()?)?;
+            scripts::run(&defaults()?)?;
             start_up::run(&defaults()?)
         }
     }

@@ -10,7 +10,7 @@ use redis::aio::ConnectionLike;
 use serde_json::json;
 
 use crate::connect;
-use crate::error::ScriptError;
+use crate::error::{Happened, ScriptError, ServerState};
 use crate::header::{Header, Parameter};
 use crate::runner::Scripts;
 use crate::scripts::{all, named};
@@ -101,6 +101,27 @@ pub enum CliError {
     File { path: PathBuf, source: std::io::Error },
     #[error("cannot write the answer: {0}")]
     Output(#[from] std::io::Error),
+}
+
+impl CliError {
+    /// 1: refused, or something was found; 2: wrong usage; 3: not reachable, or it is not known whether it was done.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::NoSuchScript { .. } | Self::WrongCount { .. } => 2,
+            Self::Connect(_) => 3,
+            Self::Script(error) if error.happened() == Happened::Unknown => 3,
+            Self::Script(ScriptError::Server {
+                state: ServerState::Unreachable,
+                ..
+            }) => 3,
+            Self::Script(_)
+            | Self::Source(_)
+            | Self::Vector(_)
+            | Self::Failed { .. }
+            | Self::File { .. }
+            | Self::Output(_) => 1,
+        }
+    }
 }
 
 /// Runs the command; what it has to say goes to `out`.

@@ -176,6 +176,7 @@ async fn a_server_that_is_not_there_and_a_cluster() {
     drop(server);
     let error = say(&["load", "--redis", &url]).await.unwrap_err();
     assert!(error.to_string().contains("cannot connect"), "{error}");
+    assert_eq!(error.exit_code(), 3);
     let cluster = Cluster::start();
     let said = say(&["test", "--redis", &cluster.urls()[0], "--cluster"])
         .await

@@ -190,3 +190,28 @@ async fn nonsense_is_refused_at_the_start_and_strange_subjects_stay_apart() {
     };
     assert_eq!(limiter.check("u").await.unwrap(), never);
 }
+
+#[tokio::test]
+async fn an_emptied_bucket_is_still_empty_after_half_a_tokens_time_and_its_key_is_still_there() {
+    let server = Server::start();
+    let scripts = connect(&server.url()).await;
+    let ask = |now| TokenBucket {
+        bucket: "bucket:a",
+        capacity: 3,
+        refill: 1,
+        period_ms: 15_000,
+        cost: 1,
+        now_ms: Some(now),
+    };
+    for _ in 0..3 {
+        assert!(scripts.run(&ask(1_000_000)).await.unwrap().is_allowed());
+    }
+    let ends: i64 = server.run(&["PTTL", "bucket:a"]);
+    assert!(
+        ends > 40_000,
+        "the time to fill is 45 s, the key ends in {ends} ms"
+    );
+    for _ in 0..3 {
+        assert!(!scripts.run(&ask(1_007_000)).await.unwrap().is_allowed());
+    }
+}

@@ -350,3 +350,76 @@ async fn an_order_over_several_segments_is_taken_once_and_given_back_once() {
         assert_eq!(all, [1; 8], "{spread:?}");
     }
 }
+
+#[tokio::test]
+async fn a_hundred_holds_that_ran_out_unseen_are_all_found() {
+    let server = Server::start();
+    server.run::<()>(&["SET", "stock:1", "100"]);
+    let scripts = connect(&server.url()).await;
+    let keys = HoldKeys::of("stock:1").unwrap();
+    for order in 0..100 {
+        let order = format!("o-{order}");
+        let (ttl_ms, keep_ms) = (1000, 60_000);
+        let call = Reserve {
+            keys: &keys,
+            order: &order,
+            quantity: 1,
+            ttl_ms,
+            keep_ms,
+            now_ms: Some(1000),
+        };
+        scripts.run(&call).await.unwrap();
+    }
+    // Nobody listened to any event for a minute.
+    let mut released = 0;
+    loop {
+        let reply = scripts
+            .run(&ReleaseDue {
+                keys: &keys,
+                limit: 30,
+                now_ms: Some(62_000),
+            })
+            .await
+            .unwrap();
+        released += reply.released;
+        if !reply.more {
+            break;
+        }
+    }
+    assert_eq!(released, 100);
+    assert_eq!(server.run::<i64>(&["GET", "{stock:1}:reserved"]), 0);
+}
+
+#[tokio::test]
+async fn a_caller_who_hangs_up_at_any_moment_finds_out_by_asking_again() {
+    let server = Server::start();
+    server.run::<()>(&["SET", "stock:1", "1000"]);
+    let scripts = connect(&server.url()).await;
+    let mut dice = Dice(11);
+    for order in 0..300 {
+        let key = format!("{{stock:1}}:order:{order}");
+        let call = DeductOnce {
+            stock: "stock:1",
+            order: &key,
+            quantity: 1,
+            keep_ms: 60_000,
+        };
+        // Dropped before, while or after it is on its way.
+        let patience = std::time::Duration::from_micros(dice.roll(300));
+        drop(tokio::time::timeout(patience, scripts.run(&call)).await);
+    }
+    for order in 0..300 {
+        let key = format!("{{stock:1}}:order:{order}");
+        let call = DeductOnce {
+            stock: "stock:1",
+            order: &key,
+            quantity: 1,
+            keep_ms: 60_000,
+        };
+        assert!(matches!(
+            scripts.run(&call).await.unwrap(),
+            OnceReply::Done { .. }
+        ));
+    }
+    assert_eq!(server.run::<i64>(&["GET", "stock:1"]), 700, "each order once");
+}

@@ -14,11 +14,17 @@ const MAY_DEPEND: &[(&str, &[&str])] = &[
     ("stockade", &["stockade-core", "stockade-ledger"]),
     // Shops take the scripts without the rest, so they know none of it.
     ("stockade-scripts", &[]),
-    ("stockade-server", &["stockade", "stockade-scripts"]),
+    ("stockade-server", &["stockade"]),
     ("stockade-testkit", &["stockade-core"]),
     (
         "stockade-bench",
-        &["stockade", "stockade-core", "stockade-ledger"],
+        &[
+            "stockade",
+            "stockade-core",
+            "stockade-ledger",
+            "stockade-scripts",
+            "stockade-testkit",
+        ],
     ),
 ];
 

@@ -1,4 +1,4 @@
-//! All ways take turns in each round, on one server and one connection each, so that what the machine does besides hits
+//! The scripts that work alone, beside the bare four-line script, on a private Redis. All ways take turns in each round, on one server and one connection each, so that what the machine does besides hits
 //! all of them; ratios are taken within a round and their median is told.
 
 use std::future::Future;
@@ -14,10 +14,12 @@ use stockade_scripts::scripts::{
 use stockade_scripts::{Scripts, connect};
 use stockade_testkit::redis::Server;
 
-type Failure = Box<dyn std::error::Error + Send + Sync>;
+use crate::Failure;
+use crate::rounds::Figures;
+
 type Connected = Scripts<ConnectionManager>;
 
-#[derive(Clone, Debug, clap::Parser)]
+#[derive(clap::Args)]
 pub(crate) struct Args {
     /// Tasks that call at the same time, over one connection.
     #[arg(long, default_value_t = 256)]
@@ -92,7 +94,7 @@ async fn one(at: usize, args: &Args, scripts: &Connected) -> Result<f64, Failure
         0 => {
             let bare: String = redis::cmd("SCRIPT")
                 .arg("LOAD")
-                .arg(include_str!("bare.lua"))
+                .arg(include_str!("lua/bare.lua"))
                 .query_async(&mut scripts.connection())
                 .await?;
             let bare = Arc::new(bare);
@@ -297,39 +299,32 @@ where
     Ok(done / start.elapsed().as_secs_f64())
 }
 
-fn median(mut numbers: Vec<f64>) -> f64 {
-    numbers.sort_by(f64::total_cmp);
-    numbers.get(numbers.len() / 2).copied().unwrap_or_default()
-}
-
 fn report(args: &Args, ways: &[Way]) {
     println!(
-        "{} tasks, one connection, {} rounds of {} ms each",
+        "{} tasks, one connection, {} rounds of {} ms each: median (lowest..highest)",
         args.tasks, args.rounds, args.millis
     );
     println!(
-        "{:26} {:>14} {:>12} {:>14}",
-        "", "operations/s", "round trips", "of the bare"
+        "{:26} {:>28} {:>12}   of the bare script",
+        "", "operations/s", "round trips"
     );
     let bare = ways.first().map(|way| way.rates.clone()).unwrap_or_default();
     for way in ways {
+        let (mut rates, mut ratios) = (Figures::new(), Figures::new());
+        for (rate, bare) in way.rates.iter().zip(&bare) {
+            rates.push(*rate);
+            ratios.push(rate / bare);
+        }
         let ratio = if way.compared {
-            let ratios = way
-                .rates
-                .iter()
-                .zip(&bare)
-                .map(|(rate, bare)| rate / bare)
-                .collect();
-            format!("{:.2}", median(ratios))
+            ratios.to_string()
         } else {
-            "-".to_owned()
+            String::new()
         };
         println!(
-            "{:26} {:>14.0} {:>12} {:>14}",
+            "{:26} {:>28} {:>12}   {ratio}",
             way.name,
-            median(way.rates.clone()),
-            way.round_trips,
-            ratio
+            rates.to_string(),
+            way.round_trips
         );
     }
 }
