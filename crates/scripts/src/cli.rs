@@ -109,17 +109,17 @@ impl CliError {
         match self {
             Self::NoSuchScript { .. } | Self::WrongCount { .. } => 2,
             Self::Connect(_) => 3,
-            Self::Script(error) if error.happened() == Happened::Unknown => 3,
-            Self::Script(ScriptError::Server {
-                state: ServerState::Unreachable,
-                ..
-            }) => 3,
-            Self::Script(_)
-            | Self::Source(_)
-            | Self::Vector(_)
-            | Self::Failed { .. }
-            | Self::File { .. }
-            | Self::Output(_) => 1,
+            Self::Script(error) => match error {
+                ScriptError::Server {
+                    state: ServerState::Unreachable,
+                    ..
+                } => 3,
+                _ if error.happened() == Happened::Unknown => 3,
+                _ => 1,
+            },
+            Self::Source(_) | Self::Vector(_) | Self::Failed { .. } | Self::File { .. } | Self::Output(_) => {
+                1
+            }
         }
     }
 }

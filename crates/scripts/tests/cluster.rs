@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use redis::cluster_async::ClusterConnection;
 use stockade_scripts::scripts::{Deduct, DeductMany, DeductOnce, Left, OnceReply, all};
+use stockade_scripts::segments::{Segments, Spread, Taken};
 use stockade_scripts::vectors::VectorFile;
 use stockade_scripts::{Happened, ScriptError, Scripts, ServerState, connect};
 use stockade_testkit::redis::Cluster;
@@ -247,4 +248,51 @@ async fn a_slot_on_its_way_to_another_node_is_waited_for_and_the_order_is_taken_
         }
     );
     assert_eq!(to.run::<i64>(&["GET", "stock:1"]), 3);
+}
+
+#[tokio::test]
+async fn a_stock_in_segments_over_all_nodes_is_taken_once_gathered_and_given_back() {
+    let cluster = Cluster::start();
+    let scripts = connect(&cluster).await;
+    let segments = Segments::new(scripts, "stock:1", 9, Spread::ManySlots, 60_000).unwrap();
+    segments.init(9).await.unwrap();
+    let owners: std::collections::BTreeSet<usize> =
+        segments.keys().iter().map(|key| cluster.owner_of(key)).collect();
+    assert_eq!(owners.len(), 3, "the load is on every node");
+    let mut calls = Vec::new();
+    for order in 0..5 {
+        // Each order is sent twice at the same time, as by a caller who lost patience.
+        for _ in 0..2 {
+            let segments = segments.clone();
+            calls.push(tokio::spawn(async move {
+                segments.deduct(&format!("o-{order}"), 2).await.unwrap()
+            }));
+        }
+    }
+    let mut answers = Vec::new();
+    for call in calls {
+        answers.push(call.await.unwrap());
+    }
+    let mut taken = 0;
+    for pair in answers.chunks_exact(2) {
+        if let [Taken::Done { parts, .. }, Taken::Done { parts: same, .. }] = pair {
+            assert_eq!(parts, same);
+            taken += parts.iter().map(|part| part.units).sum::<u64>();
+        } else {
+            let ended = |one: &Taken| matches!(one, Taken::Short | Taken::GivenBack);
+            assert!(pair.iter().all(ended), "{pair:?}");
+        }
+    }
+    let sum = async || {
+        let mut sum = 0;
+        for key in segments.keys() {
+            sum += cluster.nodes()[cluster.owner_of(key)].run::<u64>(&["GET", key]);
+        }
+        sum
+    };
+    assert_eq!(sum().await + taken, 9, "nothing is lost and nothing is made");
+    for order in 0..5 {
+        segments.restore(&format!("o-{order}")).await.unwrap();
+    }
+    assert_eq!(sum().await, 9);
 }
