@@ -12,7 +12,7 @@ const MAY_DEPEND: &[(&str, &[&str])] = &[
     ("stockade-core", &[]),
     ("stockade-ledger", &["stockade-core"]),
     ("stockade", &["stockade-core", "stockade-ledger"]),
-    ("stockade-server", &["stockade"]),
+    ("stockade-server", &["stockade", "stockade-core", "stockade-ledger"]),
     ("stockade-testkit", &["stockade-core"]),
     (
         "stockade-bench",
