@@ -117,7 +117,7 @@ impl Problem {
             }
             Self::UnknownRoute => {
                 view.detail =
-                    "No such path. /openapi.json lists them all; a slash within an id is written %2F.".into()
+                    "No such path. /openapi.json lists them all; a slash within an id is written %2F.".into();
             }
             Self::MethodNotAllowed => view.detail = "The header Allow lists what this path takes.".into(),
             Self::BodyTimeout { after_ms } => {
