@@ -20,7 +20,7 @@ const EXIT_CODES: &str = "Exit codes: 0 done; 1 refused, or something was found;
 
 /// Deducts stock under flash-sale load and never sells what is not there.
 #[derive(Debug, Parser)]
-#[command(name = "stockade", version, about, after_help = EXIT_CODES, max_term_width = 100)]
+#[command(name = "stockade", version, after_help = EXIT_CODES, max_term_width = 100)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -41,7 +41,6 @@ enum Command {
     /// Compare what decides with what is recorded, and that with its own history.
     Audit(cli::audit::Args),
     Rush(rush::Args),
-    #[command(hide = true)]
     Drill(drill::Args),
 }
 
