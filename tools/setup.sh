@@ -19,7 +19,7 @@ if [ -n "$missing" ]; then
 fi
 
 if ! command -v cargo >/dev/null 2>&1; then
-    echo "Rust 1.88 or newer is needed: https://rustup.rs" >&2
+    echo "Rust 1.89 or newer is needed: https://rustup.rs" >&2
     exit 1
 fi
 if ! cargo clippy --version >/dev/null 2>&1 || ! cargo fmt --version >/dev/null 2>&1; then

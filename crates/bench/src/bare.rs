@@ -51,6 +51,7 @@ fn batch(conn: &mut Connection, shape: Shape, first: u64, end: u64) -> Result<()
     let transaction = conn.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     let at = 1_767_000_000_000_i64;
     let mut owners = Vec::with_capacity(usize::try_from(end - first)?);
+    let mut ids = Vec::with_capacity(usize::try_from(end - first)?);
     {
         let mut reservation = transaction.prepare_cached(
             "INSERT INTO reservations (n, shard, tenant, id, owner, mode, status, sealed, noted, digest, granted_at, \
@@ -83,6 +84,13 @@ fn batch(conn: &mut Connection, shape: Shape, first: u64, end: u64) -> Result<()
             allocation.execute(params![n * PLACES, SKU, LOCATION])?;
             movement.execute(params![n, at, SKU, LOCATION, SUPPLY])?;
             owners.push((owner, n));
+            ids.push((id, n));
+        }
+        ids.sort_unstable();
+        let mut by_id =
+            transaction.prepare_cached("INSERT INTO ids (tenant, id, reservation) VALUES (?1, ?2, ?3)")?;
+        for (id, n) in &ids {
+            by_id.execute(params![TENANT, id.as_str(), n])?;
         }
         owners.sort_unstable();
         let mut by_owner = transaction.prepare_cached(
@@ -118,7 +126,7 @@ fn batch(conn: &mut Connection, shape: Shape, first: u64, end: u64) -> Result<()
             )?
             .execute([entry, at, i64::try_from(end)?])?;
         transaction
-            .prepare_cached("UPDATE deferred SET indexed = ?1")?
+            .prepare_cached("UPDATE deferred SET indexed = ?1, reservation = ?1")?
             .execute([i64::try_from(end)?])?;
     }
     transaction.commit()?;

@@ -30,6 +30,13 @@ CREATE TABLE entries (
   PRIMARY KEY (shard, seq)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE ids (
+  tenant      INTEGER NOT NULL,
+  id          TEXT    NOT NULL,
+  reservation INTEGER NOT NULL,
+  PRIMARY KEY (tenant, id)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE live (
   reservation INTEGER PRIMARY KEY
 ) STRICT;
@@ -89,8 +96,7 @@ CREATE TABLE reservations (
   digest     BLOB    NOT NULL CHECK (length(digest) = 16),
   granted_at INTEGER NOT NULL,
   ends_at    INTEGER NOT NULL,
-  movement   INTEGER NOT NULL,                           -- its last movement; each names the one before
-  UNIQUE (tenant, id)
+  movement   INTEGER NOT NULL                            -- its last movement; each names the one before
 ) STRICT;
 
 CREATE TABLE return_lines (

@@ -11,12 +11,16 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+// Answers are made on one thread and dropped on another, which costs the system's allocator most.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const EXIT_CODES: &str = "Exit codes: 0 done; 1 refused, or something was found; 2 wrong usage or configuration; \
 3 the service cannot be reached, or it is not known whether the command was done (send it again with the same id).";
 
 /// Deducts stock under flash-sale load and never sells what is not there.
 #[derive(Debug, Parser)]
-#[command(name = "stockade", version, about, after_help = EXIT_CODES, max_term_width = 100)]
+#[command(name = "stockade", version, after_help = EXIT_CODES, max_term_width = 100)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -37,7 +41,8 @@ enum Command {
     /// Compare what decides with what is recorded, and that with its own history.
     Audit(cli::audit::Args),
     Rush(rush::Args),
-    #[command(hide = true)]
+    /// The Redis scripts that work alone: list, show, export, load, test, run.
+    Scripts(stockade_scripts::cli::ScriptsArgs),
     Drill(drill::Args),
 }
 
@@ -50,7 +55,18 @@ fn main() -> ExitCode {
         Command::Audit(args) => on_all_cores(cli::audit::run(args)),
         // The drills share the machine with the service that they drive: they make do with one thread of their own.
         Command::Rush(args) => rush::run(&args),
+        Command::Scripts(args) => on_all_cores(scripts(args)),
         Command::Drill(args) => drill::run(&args),
+    }
+}
+
+async fn scripts(args: stockade_scripts::cli::ScriptsArgs) -> ExitCode {
+    match stockade_scripts::cli::run(args, &mut std::io::stdout()).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::from(error.exit_code())
+        }
     }
 }
 

@@ -14,7 +14,7 @@ const MAY_DEPEND: &[(&str, &[&str])] = &[
     ("stockade", &["stockade-core", "stockade-ledger"]),
     // Shops take the scripts without the rest, so they know none of it.
     ("stockade-scripts", &[]),
-    ("stockade-server", &["stockade"]),
+    ("stockade-server", &["stockade", "stockade-core", "stockade-ledger", "stockade-scripts"]),
     ("stockade-testkit", &["stockade-core"]),
     (
         "stockade-bench",

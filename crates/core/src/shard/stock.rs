@@ -285,7 +285,7 @@ fn counted(set: &Set, exists: bool, before: Counters) -> Try<i64> {
             return Err(invalid(
                 "sold_seen",
                 "none",
-                "a figure, or force: the location exists",
+                "the sold figure seen when the units were counted, or force, since the location exists",
             ));
         }
         Count::Seen { sold_seen } if sold_seen > before.sold => {

@@ -1,7 +1,7 @@
 -- The first schema. What shapes it: the cost of an order is the number of B-trees it touches and of pages it dirties
--- per group. So an order appends to three tables by a growing number (reservations, allocations, movements) and touches
--- one tree by its id; texts that repeat are numbered once; and whatever would be keyed by something random or needed
--- only for questions (by owner, by SKU, what is live) is filled in later, in bulk, sorted by key: see `deferred`.
+-- per group. So an order only appends to three tables by a growing number (reservations, allocations, movements);
+-- texts that repeat are numbered once; and whatever is keyed by something that callers choose or needed only for
+-- questions (by id, by owner, by SKU, what is live) is filled in later, in bulk, sorted by key: see `deferred`.
 --
 -- Times are milliseconds since 1970 UTC. Counts are 0..=2^53-1. A tag is 64 random bits stored as a signed integer with
 -- the same bits.
@@ -77,8 +77,8 @@ CREATE TABLE stock (
   CHECK (reserved <= on_hand)
 ) STRICT, WITHOUT ROWID;
 
--- Reservations. `n` grows with the time of the grant. The index behind UNIQUE is the only tree that an order touches at
--- a place that its caller chose, so it holds nothing but the id.
+-- Reservations. `n` grows with the time of the grant. (tenant, id) is unique: a grant looks for the id in `ids` and
+-- among the reservations that `ids` does not hold yet.
 CREATE TABLE reservations (
   n          INTEGER PRIMARY KEY,
   shard      INTEGER NOT NULL,
@@ -92,8 +92,7 @@ CREATE TABLE reservations (
   digest     BLOB    NOT NULL CHECK (length(digest) = 16),
   granted_at INTEGER NOT NULL,
   ends_at    INTEGER NOT NULL,
-  movement   INTEGER NOT NULL,                           -- its last movement; each names the one before
-  UNIQUE (tenant, id)
+  movement   INTEGER NOT NULL                            -- its last movement; each names the one before
 ) STRICT;
 
 -- What a reservation took from where, in line order: key = reservation * 16384 + place. Rows with the same `line` are
@@ -172,6 +171,14 @@ CREATE TABLE deferred (
   reservation INTEGER NOT NULL                           -- the highest reservation then
 ) STRICT;
 INSERT INTO deferred VALUES (1, 0, 0);
+
+-- Every reservation by its id.
+CREATE TABLE ids (
+  tenant      INTEGER NOT NULL,
+  id          TEXT    NOT NULL,
+  reservation INTEGER NOT NULL,
+  PRIMARY KEY (tenant, id)
+) STRICT, WITHOUT ROWID;
 
 -- Every reservation by its owner, and what it counts towards the owner's usage of a SKU, if `era` is still the SKU's.
 CREATE TABLE owners (

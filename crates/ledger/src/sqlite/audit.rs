@@ -1,9 +1,11 @@
 //! The ledger against itself: the chain, the counters against the fold of the movements, reservations against their
 //! movements, what is derived against what it is derived from, and SQLite's own check of the file.
 
+use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, HashSet};
+use std::hash::BuildHasher;
 
-use rusqlite::OptionalExtension;
+use rusqlite::Row;
 
 use super::audit_reservations;
 use super::reader::Reader;
@@ -80,11 +82,11 @@ pub(super) fn audit(reader: &Reader, shard: u32, limit: usize) -> rusqlite::Resu
     file(reader, &mut findings)?;
     chain(reader, shard, &mut findings)?;
     let mut folds = Folds::new();
-    movements(reader, shard, &mut folds, &mut findings)?;
-    audit_reservations::audit(reader, shard, &mut folds, &mut findings)?;
+    let mut movements = Movements::new(reader, shard)?;
+    audit_reservations::audit(reader, shard, &mut movements, &mut folds, &mut findings)?;
     counters(reader, shard, &mut folds, &mut findings)?;
     revisions(reader, shard, &mut findings)?;
-    by_sku(reader, &mut findings)?;
+    by_sku(reader, &movements, &mut findings)?;
     Ok(findings.list)
 }
 
@@ -155,52 +157,71 @@ fn place(reader: &Reader, (sku, location): (i64, i64)) -> rusqlite::Result<Strin
     Ok(format!("{} at {}", reader.sku(sku)?, reader.name(location)?))
 }
 
-/// Each movement's counters must follow from those before it.
-fn movements(
-    reader: &Reader,
-    shard: u32,
-    folds: &mut Folds,
-    findings: &mut Findings,
-) -> rusqlite::Result<()> {
-    let ours: HashSet<i64> = reader
-        .conn
-        .prepare_cached("SELECT n FROM skus WHERE shard = ?1")?
-        .query_map([shard], |row| row.get(0))?
-        .collect::<Result<_, _>>()?;
-    let mut select = reader.conn.prepare_cached(
-        "SELECT number, sku, location, on_hand_by, reserved_by, sold_by, on_hand, reserved, sold, safety_stock, version \
-         FROM movements WHERE location IS NOT NULL ORDER BY number",
-    )?;
-    let mut rows = select.query([])?;
-    while let Some(row) = rows.next()? {
-        let key: (i64, i64) = (row.get(1)?, row.get(2)?);
-        if !ours.contains(&key.0) {
-            continue;
+/// The movements by (SKU, location): each one's counters must follow from those before it.
+pub(super) struct Movements {
+    ours: HashSet<i64>,
+    indexed: i64,
+    hasher: RandomState,
+    /// A sum over what the table by SKU should hold.
+    by_sku: u64,
+}
+
+impl Movements {
+    fn new(reader: &Reader, shard: u32) -> rusqlite::Result<Self> {
+        Ok(Self {
+            ours: reader
+                .conn
+                .prepare_cached("SELECT n FROM skus WHERE shard = ?1")?
+                .query_map([shard], |row| row.get(0))?
+                .collect::<Result<_, _>>()?,
+            indexed: reader.marks.indexed,
+            hasher: RandomState::new(),
+            by_sku: 0,
+        })
+    }
+
+    /// The next movement: number, sku and location at 4 and 5, then changes and counters.
+    pub(super) fn add(
+        &mut self,
+        reader: &Reader,
+        row: &Row<'_>,
+        folds: &mut Folds,
+        findings: &mut Findings,
+    ) -> rusqlite::Result<()> {
+        let number: i64 = row.get(0)?;
+        let Some(sku) = row.get::<_, Option<i64>>(4)? else {
+            return Ok(());
+        };
+        if number <= self.indexed {
+            self.by_sku = self.by_sku.wrapping_add(self.hasher.hash_one((sku, number)));
         }
+        let Some(location) = row.get(5)? else {
+            return Ok(());
+        };
+        if !self.ours.contains(&sku) {
+            return Ok(());
+        }
+        let key: (i64, i64) = (sku, location);
         let fold = folds.entry(key).or_default();
-        fold.on_hand += row.get::<_, i64>(3)?;
-        fold.reserved += row.get::<_, i64>(4)?;
-        fold.sold += row.get::<_, i64>(5)?;
-        fold.safety_stock = row.get(9)?;
+        fold.on_hand += row.get::<_, i64>(6)?;
+        fold.reserved += row.get::<_, i64>(7)?;
+        fold.sold += row.get::<_, i64>(8)?;
+        fold.safety_stock = row.get(12)?;
         fold.version += 1;
-        let after: (i64, i64, i64, i64) = (row.get(6)?, row.get(7)?, row.get(8)?, row.get(10)?);
+        let after: (i64, i64, i64, i64) = (row.get(9)?, row.get(10)?, row.get(11)?, row.get(13)?);
         let expected = (fold.on_hand, fold.reserved, fold.sold, fold.version);
         if after != expected {
-            let number: i64 = row.get(0)?;
             findings.add(
                 "movement",
                 format!("movement {number}, {}", place(reader, key)?),
                 format!("on_hand, reserved, sold, version {expected:?}"),
                 format!("{after:?}"),
             );
-            if findings.are_enough() {
-                return Ok(());
-            }
             // One finding for one difference: go on from what is there.
             (fold.on_hand, fold.reserved, fold.sold, fold.version) = after;
         }
+        Ok(())
     }
-    Ok(())
 }
 
 /// The counters against the folds, and reserved and sold against the reservations.
@@ -270,32 +291,42 @@ fn revisions(reader: &Reader, shard: u32, findings: &mut Findings) -> rusqlite::
 }
 
 /// The table by SKU holds exactly the movements up to its mark.
-fn by_sku(reader: &Reader, findings: &mut Findings) -> rusqlite::Result<()> {
-    let indexed = reader.indexed()?;
-    let missing: Option<i64> = reader
+fn by_sku(reader: &Reader, movements: &Movements, findings: &mut Findings) -> rusqlite::Result<()> {
+    if findings.are_enough() {
+        return Ok(());
+    }
+    let mut sum = movements.by_sku;
+    let mut select = reader
         .conn
-        .prepare_cached(
+        .prepare_cached("SELECT sku, movement FROM sku_movements")?;
+    let mut rows = select.query([])?;
+    while let Some(row) = rows.next()? {
+        let key: (i64, i64) = (row.get(0)?, row.get(1)?);
+        sum = sum.wrapping_sub(movements.hasher.hash_one(key));
+    }
+    if sum == 0 {
+        return Ok(());
+    }
+    for (sql, expected, found) in [
+        (
             "SELECT number FROM movements m WHERE number <= ?1 AND sku IS NOT NULL AND NOT EXISTS \
-             (SELECT 1 FROM sku_movements s WHERE s.sku = m.sku AND s.movement = m.number) LIMIT 1",
-        )?
-        .query_row([indexed], |row| row.get(0))
-        .optional()?;
-    if let Some(number) = missing {
-        findings.add(
-            "index",
-            format!("sku_movements, movement {number}"),
+             (SELECT 1 FROM sku_movements s WHERE s.sku = m.sku AND s.movement = m.number) LIMIT 10",
             "a row",
             "none",
-        );
+        ),
+        (
+            "SELECT movement FROM sku_movements s WHERE movement > ?1 OR NOT EXISTS \
+             (SELECT 1 FROM movements m WHERE m.sku = s.sku AND m.number = s.movement) LIMIT 10",
+            "no row",
+            "a row",
+        ),
+    ] {
+        let mut select = reader.conn.prepare_cached(sql)?;
+        let mut rows = select.query([movements.indexed])?;
+        while let Some(row) = rows.next()? {
+            let place = format!("sku_movements, movement {}", row.get::<_, i64>(0)?);
+            findings.add("index", place, expected, found);
+        }
     }
-    let expected: i64 = reader
-        .conn
-        .prepare_cached("SELECT count(*) FROM movements WHERE number <= ?1 AND sku IS NOT NULL")?
-        .query_row([indexed], |row| row.get(0))?;
-    let found: i64 = reader
-        .conn
-        .prepare_cached("SELECT count(*) FROM sku_movements")?
-        .query_row([], |row| row.get(0))?;
-    findings.compare("index", || "sku_movements, rows".to_owned(), expected, found);
     Ok(())
 }

@@ -45,13 +45,6 @@ impl Reader {
         Ok(())
     }
 
-    /// The marks of the deferred tables: movement, reservation.
-    fn marks(&self) -> rusqlite::Result<(i64, i64)> {
-        self.conn
-            .prepare_cached("SELECT indexed, reservation FROM deferred")?
-            .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))
-    }
-
     /// The first entry of a shard at or after `at`: the highest numbers before it, and after it. Times do not fall
     /// along a chain, so this is a binary search.
     fn entry_at(&self, shard: u32, cursor: i64, at: Millis) -> rusqlite::Result<(i64, Option<i64>)> {
@@ -221,13 +214,11 @@ pub(super) fn movements(reader: &Reader, query: &MovementQuery) -> rusqlite::Res
         let mut numbers = Vec::new();
         let mut add = |last: i64| reader.chain(last, &mut |number| numbers.push(number));
         if let Some(id) = &query.reservation {
-            let last: Option<i64> = reader
-                .conn
-                .prepare_cached("SELECT movement FROM reservations WHERE tenant = ?1 AND id = ?2")?
-                .query_row(params![tenant, id.as_str()], |row| row.get(0))
-                .optional()?;
-            if let Some(last) = last {
-                add(last)?;
+            if let Some(n) = reader.number(tenant, id.as_str())? {
+                add(reader
+                    .conn
+                    .prepare_cached("SELECT movement FROM reservations WHERE n = ?1")?
+                    .query_row([n], |row| row.get(0))?)?;
             }
         } else if let Some(owner) = &query.owner {
             let mut last = reader
@@ -237,7 +228,7 @@ pub(super) fn movements(reader: &Reader, query: &MovementQuery) -> rusqlite::Res
                 low: 0,
                 high: i64::MAX,
             };
-            reader.walk(&by_owner(reader, tenant, owner.as_str())?, all, &mut |n| {
+            reader.walk(&by_owner(reader, tenant, owner.as_str()), all, &mut |n| {
                 add(last.query_row([n], |row| row.get(0))?)?;
                 Ok(true)
             })?;
@@ -255,7 +246,7 @@ pub(super) fn movements(reader: &Reader, query: &MovementQuery) -> rusqlite::Res
     }
     let ways = match &query.sku {
         Some(sku) => match reader.sku_number(tenant, sku)? {
-            Some(sku) => by_sku(reader, sku)?,
+            Some(sku) => Vec::from(by_sku(reader, sku)),
             None => Vec::new(),
         },
         None => vec![Way(
@@ -268,9 +259,9 @@ pub(super) fn movements(reader: &Reader, query: &MovementQuery) -> rusqlite::Res
 }
 
 /// To the movements of a SKU.
-fn by_sku(reader: &Reader, sku: i64) -> rusqlite::Result<Vec<Way>> {
-    let (indexed, _) = reader.marks()?;
-    Ok(vec![
+fn by_sku(reader: &Reader, sku: i64) -> [Way; 2] {
+    let indexed = reader.marks.indexed;
+    [
         Way(
             "SELECT number FROM movements WHERE number > max(?1, ?4) AND number <= ?2 AND sku = ?3 ORDER BY number DESC",
             vec![sku.into(), indexed.into()],
@@ -280,13 +271,13 @@ fn by_sku(reader: &Reader, sku: i64) -> rusqlite::Result<Vec<Way>> {
              ORDER BY movement DESC",
             vec![sku.into()],
         ),
-    ])
+    ]
 }
 
 /// To the reservations of an owner.
-fn by_owner(reader: &Reader, tenant: i64, owner: &str) -> rusqlite::Result<Vec<Way>> {
-    let (_, known) = reader.marks()?;
-    Ok(vec![
+fn by_owner(reader: &Reader, tenant: i64, owner: &str) -> [Way; 2] {
+    let known = reader.marks.filled;
+    [
         Way(
             "SELECT n FROM reservations WHERE n > max(?1, ?5) AND n <= ?2 AND tenant = ?3 AND owner = ?4 ORDER BY n DESC",
             vec![tenant.into(), owner.to_owned().into(), known.into()],
@@ -296,7 +287,7 @@ fn by_owner(reader: &Reader, tenant: i64, owner: &str) -> rusqlite::Result<Vec<W
              AND reservation <= ?2 ORDER BY reservation DESC",
             vec![tenant.into(), owner.to_owned().into()],
         ),
-    ])
+    ]
 }
 
 /// A page of reservations.
@@ -307,12 +298,7 @@ pub(super) fn reservations(reader: &Reader, query: &ReservationQuery) -> rusqlit
     };
     let mut range = reader.between("reservation", query.from, query.until)?;
     if let Some(before) = &query.before {
-        let n: Option<i64> = reader
-            .conn
-            .prepare_cached("SELECT n FROM reservations WHERE tenant = ?1 AND id = ?2")?
-            .query_row(params![tenant, before.as_str()], |row| row.get(0))
-            .optional()?;
-        match n {
+        match reader.number(tenant, before.as_str())? {
             Some(n) => range.high = range.high.min(n - 1),
             None => return Ok(page),
         }
@@ -343,9 +329,9 @@ pub(super) fn reservations(reader: &Reader, query: &ReservationQuery) -> rusqlit
         Ok(page.len() < query.limit)
     };
     if let Some(owner) = &query.owner {
-        reader.walk(&by_owner(reader, tenant, owner.as_str())?, range, &mut take)?;
+        reader.walk(&by_owner(reader, tenant, owner.as_str()), range, &mut take)?;
     } else if query.status == Some(Status::Pending) {
-        let (_, known) = reader.marks()?;
+        let known = reader.marks.filled;
         let ways = [
             Way(
                 "SELECT n FROM reservations WHERE n > max(?1, ?3) AND n <= ?2 AND status = 0 ORDER BY n DESC",
@@ -369,7 +355,7 @@ pub(super) fn reservations(reader: &Reader, query: &ReservationQuery) -> rusqlit
             low: 0,
             high: i64::MAX,
         };
-        reader.walk(&by_sku(reader, sku)?, all, &mut |number| {
+        reader.walk(&by_sku(reader, sku), all, &mut |number| {
             let n: Option<Option<i64>> = granted
                 .query_row([number, RESERVE, DEDUCT], |row| row.get(0))
                 .optional()?;

@@ -6,6 +6,8 @@ use rusqlite::{Connection, Rows, params};
 use stockade_core::Status;
 
 use super::codes::status_code;
+use super::record::Numbers;
+use super::tail::Marks;
 
 /// A row of `owners`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -79,36 +81,39 @@ fn gather(mut rows: Rows<'_>, into: &mut Vec<Used>, each: &mut dyn FnMut(i64, bo
             status if status == confirmed => row.get(7)?,
             _ => 0,
         };
-        match into
-            .get_mut(start..)
-            .and_then(|new| new.iter_mut().find(|one| one.sku == sku))
-        {
-            // Lines of one SKU differ in their era only after a partial confirm revived some of them: the others count
-            // for nothing.
-            Some(one) if era > one.era => (one.era, one.units) = (era, units),
-            Some(one) if era == one.era => one.units += units,
-            Some(_) => {}
-            None => into.push(Used {
-                tenant: row.get(1)?,
-                owner: owner.to_owned(),
-                reservation: n,
-                sku,
-                era,
-                units,
-            }),
-        }
+        let used = Used {
+            tenant: row.get(1)?,
+            owner: owner.to_owned(),
+            reservation: n,
+            sku,
+            era,
+            units,
+        };
+        add_used(into, start, used);
     }
     Ok(())
 }
 
+/// Adds what an allocation counts to the rows of its reservation, which begin at `start`.
+pub(super) fn add_used(into: &mut Vec<Used>, start: usize, used: Used) {
+    match into
+        .get_mut(start..)
+        .and_then(|new| new.iter_mut().find(|one| one.sku == used.sku))
+    {
+        // Lines of one SKU differ in their era only after a partial confirm revived some of them: the others count for
+        // nothing.
+        Some(one) if used.era > one.era => *one = used,
+        Some(one) if used.era == one.era => one.units += used.units,
+        Some(_) => {}
+        None => into.push(used),
+    }
+}
+
 /// What every reservation that changed after the tables were filled counts now, and the numbers of those that the
 /// tables already know.
-pub(super) fn tail(conn: &Connection, indexed: i64, into: &mut Vec<Used>) -> rusqlite::Result<Tail> {
-    let known: i64 = conn
-        .prepare_cached("SELECT reservation FROM deferred")?
-        .query_row([], |row| row.get(0))?;
-    let mut old = changed(conn, indexed)?;
-    old.retain(|n| *n <= known);
+pub(super) fn tail(conn: &Connection, marks: Marks, into: &mut Vec<Used>) -> rusqlite::Result<Tail> {
+    let mut old = changed(conn, marks.indexed)?;
+    old.retain(|n| *n <= marks.filled);
     let mut tail = Tail::default();
     for n in &old {
         if used(conn, *n, into)? {
@@ -117,7 +122,7 @@ pub(super) fn tail(conn: &Connection, indexed: i64, into: &mut Vec<Used>) -> rus
             tail.ended.push(*n);
         }
     }
-    used_after(conn, known, into, &mut |n, is_live| {
+    used_after(conn, marks.filled, into, &mut |n, is_live| {
         if is_live {
             tail.live.push(n);
         }
@@ -137,21 +142,23 @@ pub(super) struct Tail {
     ended: Vec<i64>,
 }
 
-/// Fills the tables with the movements in `indexed + 1 ..= last`.
-pub(super) fn fill(conn: &Connection, indexed: i64, last: i64) -> rusqlite::Result<()> {
+/// Fills the tables with everything after the marks, up to `last`.
+pub(super) fn fill(conn: &Connection, marks: Marks, last: Numbers) -> rusqlite::Result<()> {
     let started = std::time::Instant::now();
-    let mut by_sku: Vec<(i64, i64)> = conn
-        .prepare_cached("SELECT sku, number FROM movements WHERE number > ?1 AND sku IS NOT NULL")?
-        .query_map([indexed], |row| Ok((row.get(0)?, row.get(1)?)))?
-        .collect::<Result<_, _>>()?;
-    by_sku.sort_unstable();
-    let mut insert =
-        conn.prepare_cached("INSERT OR REPLACE INTO sku_movements (sku, movement) VALUES (?1, ?2)")?;
-    for (sku, number) in by_sku {
-        insert.execute([sku, number])?;
-    }
+    conn.prepare_cached(
+        "INSERT OR IGNORE INTO sku_movements (sku, movement) \
+         SELECT sku, number FROM movements WHERE number > ?1 AND sku IS NOT NULL ORDER BY sku, number",
+    )?
+    .execute([marks.indexed])?;
+    // A grant made sure that its id is new. Where a hand edit doubled one, the audit says so; a fill that failed would
+    // keep the ledger from being opened and audited.
+    conn.prepare_cached(
+        "INSERT OR IGNORE INTO ids (tenant, id, reservation) \
+         SELECT tenant, id, n FROM reservations WHERE n > ?1 ORDER BY tenant, id",
+    )?
+    .execute([marks.filled])?;
     let mut by_owner = Vec::new();
-    let tail = tail(conn, indexed, &mut by_owner)?;
+    let tail = tail(conn, marks, &mut by_owner)?;
     let mut add = conn.prepare_cached("INSERT OR REPLACE INTO live (reservation) VALUES (?1)")?;
     for n in tail.live {
         add.execute([n])?;
@@ -174,12 +181,10 @@ pub(super) fn fill(conn: &Connection, indexed: i64, last: i64) -> rusqlite::Resu
             one.units
         ])?;
     }
-    conn.prepare_cached(
-        "UPDATE deferred SET indexed = ?1, reservation = (SELECT ifnull(max(n), 0) FROM reservations)",
-    )?
-    .execute([last])?;
+    conn.prepare_cached("UPDATE deferred SET indexed = ?1, reservation = ?2")?
+        .execute([last.movement, last.reservation])?;
     tracing::debug!(
-        movements = last - indexed,
+        movements = last.movement - marks.indexed,
         seconds = started.elapsed().as_secs_f64(),
         "filled the deferred tables"
     );

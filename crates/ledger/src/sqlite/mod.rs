@@ -1,11 +1,13 @@
 //! The embedded ledger: one SQLite file in write-ahead mode, synchronous=FULL, one connection that writes.
 
 mod audit;
+mod audit_details;
 mod audit_reservations;
 mod checkpoint;
 mod codes;
 mod errors;
 mod history;
+mod ids;
 mod index;
 mod migrate;
 mod names;
@@ -14,6 +16,7 @@ mod query;
 mod reader;
 mod record;
 mod stock;
+mod tail;
 mod view;
 mod writer;
 
@@ -24,6 +27,7 @@ use parking_lot::Mutex;
 use stockade_core::Entry;
 
 use self::reader::Reader;
+use self::tail::Tail;
 use self::view::SqliteView;
 use self::writer::Writer;
 use crate::api::{Ledger, LedgerError, RecordError, ShardRow, View};
@@ -43,6 +47,7 @@ pub struct Sqlite {
 struct Shared {
     path: PathBuf,
     pool: Mutex<Vec<Reader>>,
+    tail: Arc<Tail>,
 }
 
 impl Shared {
@@ -61,10 +66,12 @@ impl Sqlite {
     /// Opens the ledger in `folder`, creating the file (not the folder) if it is missing and migrating its schema.
     pub fn open(folder: &Path) -> Result<Self, LedgerError> {
         let (conn, path) = open::writer(folder)?;
-        let writer = Writer::new(conn, &path)?;
+        let tail = Arc::new(Tail::default());
+        let writer = Writer::new(conn, &path, Arc::clone(&tail))?;
         let shared = Arc::new(Shared {
             path,
             pool: Mutex::default(),
+            tail,
         });
         Ok(Self {
             shared,

@@ -26,7 +26,7 @@ pub(super) fn usage(
 ) -> rusqlite::Result<()> {
     let eras = eras(reader, shard)?;
     let mut tail = Vec::new();
-    let changed: HashSet<i64> = index::tail(&reader.conn, reader.indexed()?, &mut tail)?
+    let changed: HashSet<i64> = index::tail(&reader.conn, reader.marks, &mut tail)?
         .old
         .into_iter()
         .collect();

@@ -1,8 +1,9 @@
 //! A reading connection and how records are put together from rows.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use stockade_core::{
@@ -11,7 +12,9 @@ use stockade_core::{
 };
 
 use super::codes::{self, PLACES, wrong};
+use super::ids::Ids;
 use super::open;
+use super::tail::{Marks, Numbers, Tail};
 use crate::api::LedgerError;
 
 /// The columns of a reservation, in the order that [`Reader::reservation_row`] reads.
@@ -30,22 +33,47 @@ pub(super) struct Reader {
     pub(super) conn: Connection,
     names: RefCell<HashMap<i64, Id>>,
     skus: RefCell<HashMap<i64, Id>>,
+    /// Of the present snapshot.
+    pub(super) marks: Marks,
+    tail: Arc<Tail>,
+    /// The numbers of the tail, read when memory could not tell; of the present snapshot.
+    scanned: OnceCell<Numbers>,
 }
 
 impl Reader {
-    pub(super) fn open(path: &Path) -> Result<Self, LedgerError> {
+    pub(super) fn open(path: &Path, tail: Arc<Tail>) -> Result<Self, LedgerError> {
         Ok(Self {
             conn: open::reader(path)?,
             names: RefCell::default(),
             skus: RefCell::default(),
+            marks: Marks::default(),
+            tail,
+            scanned: OnceCell::new(),
         })
     }
 
-    /// The last movement that the deferred tables hold.
-    pub(super) fn indexed(&self) -> rusqlite::Result<i64> {
-        self.conn
-            .prepare_cached("SELECT indexed FROM deferred")?
-            .query_row([], |row| row.get(0))
+    /// Takes a snapshot: what is read until [`Reader::release`] is of one moment.
+    pub(super) fn pin(&mut self) -> rusqlite::Result<()> {
+        // BEGIN alone takes no snapshot; the first read does.
+        self.conn.prepare_cached("BEGIN")?.execute([])?;
+        self.scanned = OnceCell::new();
+        self.marks = Marks::read(&self.conn)?;
+        Ok(())
+    }
+
+    /// Lets the snapshot go.
+    pub(super) fn release(&mut self) -> rusqlite::Result<()> {
+        self.scanned = OnceCell::new();
+        self.conn.prepare_cached("ROLLBACK")?.execute([]).map(|_| ())
+    }
+
+    /// The number of the reservation with this id.
+    pub(super) fn number(&self, tenant: i64, id: &str) -> rusqlite::Result<Option<i64>> {
+        let ids = Ids {
+            tail: &self.tail,
+            marks: self.marks,
+        };
+        ids.number(&self.conn, tenant, id, &self.scanned)
     }
 
     pub(super) fn name(&self, n: i64) -> rusqlite::Result<Id> {
@@ -225,16 +253,17 @@ impl Reader {
         tenant: i64,
         id: &Id,
     ) -> rusqlite::Result<Option<Reservation>> {
+        let Some(n) = self.number(tenant, id.as_str())? else {
+            return Ok(None);
+        };
         let found = self
             .conn
             .prepare_cached(concat!(
                 "SELECT ",
                 reservation_columns!(),
-                " FROM reservations r WHERE r.tenant = ?1 AND r.id = ?2 AND r.shard = ?3"
+                " FROM reservations r WHERE r.n = ?1 AND r.shard = ?2"
             ))?
-            .query_row(params![tenant, id.as_str(), shard], |row| {
-                self.reservation_row(row)
-            })
+            .query_row(params![n, shard], |row| self.reservation_row(row))
             .optional()?;
         found
             .map(|(n, reservation)| self.with_lines(n, reservation))

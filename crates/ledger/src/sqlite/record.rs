@@ -4,12 +4,14 @@
 //! effects of the run may touch (reservations, counters), which is then written once per row: a hot SKU costs one
 //! UPDATE per run, not one per order.
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
 
 use rusqlite::{CachedStatement, Connection, ErrorCode, OptionalExtension, params};
 use stockade_core::{Change, Counters, Effect, Entry, Id, Move, Reservation, Status, Verb};
 
 use super::codes::{PLACES, RETURN, mode_code, status_code, stock_verb_code, verb_code};
+use super::ids::Ids;
 use super::names::Names;
 use super::stock::{record_return, record_stock};
 use crate::api::RecordError;
@@ -99,6 +101,10 @@ pub(super) struct Run<'r, 'c> {
     pub(super) names: &'c mut Names,
     pub(super) numbers: Numbers,
     pub(super) shard: u32,
+    /// Ids that got a number, by their hash.
+    pub(super) granted: Vec<(u64, i64)>,
+    ids: Ids<'r>,
+    scanned: OnceCell<super::tail::Numbers>,
     touched: Vec<Touched<'r>>,
     by_id: HashMap<(i64, &'r str), usize>,
     tallies: Vec<Tally<'r>>,
@@ -133,12 +139,21 @@ struct Inserts<'c> {
 }
 
 impl<'r, 'c> Run<'r, 'c> {
-    pub(super) fn new(conn: &'c Connection, names: &'c mut Names, numbers: Numbers, shard: u32) -> Self {
+    pub(super) fn new(
+        conn: &'c Connection,
+        names: &'c mut Names,
+        ids: Ids<'r>,
+        numbers: Numbers,
+        shard: u32,
+    ) -> Self {
         Self {
             conn,
             names,
             numbers,
             shard,
+            granted: Vec::new(),
+            ids,
+            scanned: OnceCell::new(),
             touched: Vec::new(),
             by_id: HashMap::new(),
             tallies: Vec::new(),
@@ -286,22 +301,7 @@ impl<'r, 'c> Run<'r, 'c> {
         let (at, found) = match self.by_id.get(&(tenant, after.id.as_str())) {
             Some(at) => (*at, self.touched.get(*at).map(|touched| touched.after.status)),
             None => {
-                let (touched, found) = match before {
-                    // Whether the id is really new is for the unique key to say.
-                    None => (
-                        Touched {
-                            tenant,
-                            n: 0,
-                            new_n: 0,
-                            insert: true,
-                            units: false,
-                            movement: 0,
-                            after,
-                        },
-                        None,
-                    ),
-                    Some(_) => self.stored(tenant, after)?,
-                };
+                let (touched, found) = self.stored(tenant, after)?;
                 self.touched.push(touched);
                 let at = self.touched.len() - 1;
                 self.by_id.insert((tenant, after.id.as_str()), at);
@@ -334,13 +334,19 @@ impl<'r, 'c> Run<'r, 'c> {
     }
 
     fn stored(&self, tenant: i64, after: &'r Reservation) -> Result<(Touched<'r>, Option<Status>), Fault> {
-        let row = self
-            .conn
-            .prepare_cached("SELECT n, status, movement FROM reservations WHERE tenant = ?1 AND id = ?2")?
-            .query_row(params![tenant, after.id.as_str()], |row| {
-                Ok((row.get(0)?, super::codes::status(1, row.get(1)?)?, row.get(2)?))
-            })
-            .optional()?;
+        let n = self
+            .ids
+            .number(self.conn, tenant, after.id.as_str(), &self.scanned)?;
+        let row = match n {
+            Some(n) => self
+                .conn
+                .prepare_cached("SELECT n, status, movement FROM reservations WHERE n = ?1")?
+                .query_row([n], |row| {
+                    Ok((row.get(0)?, super::codes::status(1, row.get(1)?)?, row.get(2)?))
+                })
+                .optional()?,
+            None => None,
+        };
         Ok(match row {
             Some((n, status, movement)) => (
                 Touched {
@@ -443,6 +449,8 @@ impl<'r, 'c> Run<'r, 'c> {
             }
             let after = one.after;
             if one.insert || one.n != one.new_n {
+                let hash = self.ids.tail.hash(one.tenant, after.id.as_str());
+                self.granted.push((hash, one.new_n));
                 insert.execute(params![
                     one.new_n,
                     self.shard,
@@ -498,6 +506,8 @@ impl<'r, 'c> Run<'r, 'c> {
         let owner: Option<String> = conn
             .prepare_cached("DELETE FROM reservations WHERE n = ?1 RETURNING owner")?
             .query_row([one.n], |row| row.get(0))?;
+        conn.prepare_cached("DELETE FROM ids WHERE tenant = ?1 AND id = ?2")?
+            .execute(params![one.tenant, one.after.id.as_str()])?;
         conn.prepare_cached("DELETE FROM allocations WHERE key BETWEEN ?1 AND ?2")?
             .execute([one.n * PLACES, (one.n + 1) * PLACES - 1])?;
         conn.prepare_cached("DELETE FROM owners WHERE tenant = ?1 AND owner = ?2 AND reservation = ?3")?

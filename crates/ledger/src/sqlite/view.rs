@@ -46,27 +46,17 @@ pub(super) struct SqliteView {
 impl SqliteView {
     pub(super) fn open(shared: Arc<Shared>) -> Result<Self, LedgerError> {
         let reader = shared.pool.lock().pop();
-        let reader = match reader {
+        let mut reader = match reader {
             Some(reader) => reader,
-            None => Reader::open(&shared.path)?,
+            None => Reader::open(&shared.path, Arc::clone(&shared.tail))?,
         };
-        // BEGIN alone takes no snapshot; the first read does.
-        let pinned = reader
-            .conn
-            .prepare_cached("BEGIN")
-            .and_then(|mut begin| begin.execute([]))
-            .and_then(|_| {
-                reader
-                    .conn
-                    .prepare_cached("SELECT indexed FROM deferred")?
-                    .query_row([], |row| row.get::<_, i64>(0))
-            });
+        let pinned = reader.pin();
         let view = Self {
             shared,
             reader: Some(reader),
         };
         match pinned {
-            Ok(_) => Ok(view),
+            Ok(()) => Ok(view),
             Err(error) => Err(ledger_error(&view.shared.path, &error)),
         }
     }
@@ -82,13 +72,11 @@ impl SqliteView {
 
 impl Drop for SqliteView {
     fn drop(&mut self) {
-        let Some(reader) = self.reader.take() else { return };
-        match reader
-            .conn
-            .prepare_cached("ROLLBACK")
-            .and_then(|mut end| end.execute([]))
-        {
-            Ok(_) => self.shared.give_back(reader),
+        let Some(mut reader) = self.reader.take() else {
+            return;
+        };
+        match reader.release() {
+            Ok(()) => self.shared.give_back(reader),
             // The connection is closed instead; a new one is opened when it is needed.
             Err(error) => tracing::warn!(%error, "a view did not end cleanly"),
         }
@@ -115,7 +103,7 @@ impl View for SqliteView {
 
     fn live(&self, shard: u32, each: &mut dyn FnMut(Reservation)) -> Result<(), LedgerError> {
         self.ask(|reader| {
-            let tail: HashSet<i64> = index::changed(&reader.conn, reader.indexed()?)?
+            let tail: HashSet<i64> = index::changed(&reader.conn, reader.marks.indexed)?
                 .into_iter()
                 .collect();
             reader.bulk_live(shard, &mut |n, reservation| {

@@ -1,15 +1,18 @@
 //! The one connection that writes.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension, params};
 use stockade_core::Entry;
 
 use super::checkpoint::Checkpointer;
 use super::errors::{commit_error, ledger_error};
+use super::ids::Ids;
 use super::index;
 use super::names::Names;
 use super::record::{Fault, Numbers, Run, check_chain, int, mismatch};
+use super::tail::{Marks, Tail};
 use super::view::shard_row;
 use crate::api::{LedgerError, RecordError, ShardRow};
 
@@ -24,7 +27,8 @@ pub(super) struct Writer {
     checkpointer: Checkpointer,
     names: Names,
     numbers: Numbers,
-    indexed: i64,
+    marks: Marks,
+    tail: Arc<Tail>,
     /// SQLite's count of other connections' commits: when it moves, what is in memory may be wrong.
     data_version: i64,
     /// A commit's fate is unknown. What the disk keeps after a failed fsync cannot be known by trying again.
@@ -32,14 +36,15 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn new(mut conn: Connection, path: &Path) -> Result<Self, LedgerError> {
+    pub(super) fn new(mut conn: Connection, path: &Path, tail: Arc<Tail>) -> Result<Self, LedgerError> {
         let checkpointer = Checkpointer::start(&mut conn, path)?;
         let mut writer = Self {
             conn,
             checkpointer,
             names: Names::default(),
             numbers: Numbers::default(),
-            indexed: 0,
+            marks: Marks::default(),
+            tail,
             data_version: -1,
             broken: false,
         };
@@ -65,9 +70,10 @@ impl Writer {
                     })
                 },
             )?;
-            self.indexed = self
-                .conn
-                .query_row("SELECT indexed FROM deferred", [], |row| row.get(0))?;
+            // Emptied first: should reading fail, nothing is believed.
+            self.tail.forget();
+            self.marks = Marks::read(&self.conn)?;
+            self.tail.load(&self.conn, self.marks)?;
             self.data_version = version;
         }
         Ok(())
@@ -77,6 +83,8 @@ impl Writer {
     fn roll_back(&mut self) {
         self.names.clear();
         self.data_version = -1;
+        // Before another process can give the same numbers.
+        self.tail.forget();
         if !self.conn.is_autocommit()
             && let Err(error) = self.conn.execute_batch("ROLLBACK")
         {
@@ -123,10 +131,13 @@ impl Writer {
             .and_then(|()| self.begin().map_err(Fault::Sql))
             .and_then(|()| self.write(run, first, last));
         match done {
-            Ok((numbers, indexed)) => {
+            Ok((numbers, filled)) => {
                 self.commit(path)?;
                 self.numbers = numbers;
-                self.indexed = indexed;
+                self.marks.highest = numbers.reservation;
+                if filled {
+                    self.after_fill();
+                }
                 self.checkpointer.after_commit(&self.conn);
                 Ok(())
             }
@@ -140,7 +151,7 @@ impl Writer {
         }
     }
 
-    fn write(&mut self, run: &[Entry], first: &Entry, last: &Entry) -> Result<(Numbers, i64), Fault> {
+    fn write(&mut self, run: &[Entry], first: &Entry, last: &Entry) -> Result<(Numbers, bool), Fault> {
         let conn = &self.conn;
         let Some(before) = first.seq.checked_sub(1) else {
             return Err(mismatch("entry 0", "a seq of at least 1", 0));
@@ -173,31 +184,43 @@ impl Writer {
                 found,
             }));
         }
-        let mut writing = Run::new(conn, &mut self.names, self.numbers, first.shard);
+        let known = Ids {
+            tail: &self.tail,
+            marks: self.marks,
+        };
+        let mut writing = Run::new(conn, &mut self.names, known, self.numbers, first.shard);
         writing.write(run)?;
         let numbers = writing.numbers;
+        let granted = std::mem::take(&mut writing.granted);
         conn.prepare_cached("UPDATE shards SET movement = ?2, reservation = ?3 WHERE n = ?1")?
             .execute(params![first.shard, numbers.movement, numbers.reservation])?;
-        let mut indexed = self.indexed;
-        if numbers.movement - indexed >= TAIL_MAX {
-            index::fill(conn, indexed, numbers.movement)?;
-            indexed = numbers.movement;
+        let filled = numbers.movement - self.marks.indexed >= TAIL_MAX;
+        if filled {
+            index::fill(conn, self.marks, numbers)?;
         }
-        Ok((numbers, indexed))
+        self.tail.add(&granted, numbers.reservation);
+        Ok((numbers, filled))
+    }
+
+    /// After the commit of a fill.
+    fn after_fill(&mut self) {
+        self.marks.indexed = self.numbers.movement;
+        self.marks.filled = self.numbers.reservation;
+        self.tail.filled(self.marks.filled);
     }
 
     /// Fills the deferred tables if more than `waiting` movements wait.
     pub(super) fn fill(&mut self, path: &Path, waiting: i64) -> Result<(), LedgerError> {
         self.refuse_if_broken(path)?;
         let done = self.begin().and_then(|()| {
-            if self.numbers.movement - self.indexed <= waiting {
+            if self.numbers.movement - self.marks.indexed <= waiting {
                 return Ok(false);
             }
-            index::fill(&self.conn, self.indexed, self.numbers.movement).map(|()| true)
+            index::fill(&self.conn, self.marks, self.numbers).map(|()| true)
         });
         self.finish(path, done).map(|filled| {
             if filled {
-                self.indexed = self.numbers.movement;
+                self.after_fill();
             }
         })
     }

@@ -9,6 +9,7 @@
 mod audit;
 mod crash;
 mod fence;
+mod ids;
 mod opening;
 mod queries;
 mod round_trip;

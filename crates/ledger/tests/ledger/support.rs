@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use stockade_core::{
     Allocation, Change, Counters, Digest, Effect, Entry, Id, Line, LocationRecord, Millis, Mode, Move,
-    Reason, Reservation, ReturnRecord, ReturnedLine, Settings, SkuRecord, Status, StockRecord, StockVerb,
-    Verb,
+    Reason, Record, Reservation, ReturnRecord, ReturnedLine, Settings, SkuRecord, Space, Status, StockRecord,
+    StockVerb, Verb,
 };
 use stockade_ledger::{Ledger, ShardRow, Sqlite, View};
 
@@ -33,6 +33,18 @@ pub(crate) fn file(folder: &tempfile::TempDir) -> PathBuf {
 pub(crate) fn by_hand(folder: &tempfile::TempDir, sql: &str) {
     let conn = rusqlite::Connection::open(file(folder)).unwrap();
     conn.execute_batch(sql).unwrap();
+}
+
+/// What a view knows of a reservation.
+pub(crate) fn find(view: &dyn View, name: &str) -> Option<Reservation> {
+    let found = view
+        .find(0, &Id::default_name(), Space::Reservation, &id(name))
+        .unwrap();
+    match found.record {
+        Some(Record::Reservation(one)) => Some(one),
+        None => None,
+        other => panic!("{other:?}"),
+    }
 }
 
 /// The state of a shard as the entries so far make it, and the entry being built.
@@ -380,6 +392,9 @@ impl Book {
         })
         .unwrap();
         assert_eq!(usage, self.usage());
+        for (id, one) in &self.reservations {
+            assert_eq!(find(view, id.as_str()).as_ref(), Some(one));
+        }
         assert_eq!(view.audit(0, 10).unwrap(), vec![]);
     }
 }

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use axum::http::Method;
 use serde_json::{Value, json};
+use stockade::OpenError;
 
 use super::client::{Answer, send};
 use super::{Failure, Service, ended, output, value};
@@ -59,9 +60,12 @@ async fn on_folder(folder: &PathBuf, limit: u64) -> Result<Answer, Failure> {
         );
         return Err(Failure::Usage(message));
     }
-    let store = stockade::Stockade::open(folder)
-        .await
-        .map_err(|e| Failure::Other(e.to_string()))?;
+    let store = stockade::Stockade::open(folder).await.map_err(|e| match e {
+        OpenError::Locked { .. } => {
+            Failure::Other(format!("{e}; or leave out --data to ask the running service"))
+        }
+        OpenError::Folder { .. } | OpenError::Ledger(_) => Failure::Other(e.to_string()),
+    })?;
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let report = store.audit(limit).await;
     let closed = store.close().await;

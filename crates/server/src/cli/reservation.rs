@@ -79,7 +79,7 @@ pub(crate) enum Reservation {
 /// What is asked for.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Asked {
-    /// The lines; a SKU may hold `=` itself.
+    /// The lines, such as `B-7=3`; a SKU may hold `=` itself.
     #[arg(required = true, value_name = "SKU=QUANTITY", value_parser = value::line)]
     lines: Vec<(Id, u64)>,
     /// Who buys.

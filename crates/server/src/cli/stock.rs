@@ -82,7 +82,8 @@ pub(crate) struct SetArgs {
     /// The location.
     #[arg(long, value_parser = value::id, default_value = "default")]
     location: Id,
-    /// How many had been sold when the units were counted: sales since then are taken off the count.
+    /// How many had been sold when the units were counted: sales since then are taken off the count. Where the location
+    /// exists, this or --force is needed.
     #[arg(long, value_name = "N", value_parser = value::figure)]
     sold_seen: Option<u64>,
     /// Take the count as it is, whatever was sold meanwhile.

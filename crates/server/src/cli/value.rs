@@ -102,27 +102,22 @@ pub(crate) fn group_or_none(text: &str) -> Result<OrNone<Id>, String> {
 }
 
 /// A name and a number, split at the last `=`, so that names may hold `=` themselves.
-fn pair(text: &str, what: &str) -> Result<(Id, u64), String> {
+fn pair(text: &str, what: &str, min: u64) -> Result<(Id, u64), String> {
     let (name, number) = text.rsplit_once('=').ok_or_else(|| format!("must be {what}"))?;
     Ok((
         id(name)?,
-        figure(number).map_err(|allowed| format!("the number {number} {allowed}"))?,
+        whole(number, min, QUANTITY_MAX).map_err(|allowed| format!("the number {number} {allowed}"))?,
     ))
 }
 
 /// `SKU=QUANTITY`.
 pub(crate) fn line(text: &str) -> Result<(Id, u64), String> {
-    let (sku, quantity) = pair(text, "SKU=QUANTITY")?;
-    if quantity == 0 {
-        Err(format!("the number 0 must be 1..={QUANTITY_MAX}"))
-    } else {
-        Ok((sku, quantity))
-    }
+    pair(text, "SKU=QUANTITY, such as B-7=3", 1)
 }
 
 /// `LOCATION=UNITS`.
 pub(crate) fn floor(text: &str) -> Result<(Id, u64), String> {
-    pair(text, "LOCATION=UNITS")
+    pair(text, "LOCATION=UNITS, such as default=5", 0)
 }
 
 /// A fresh id, in the order of time.

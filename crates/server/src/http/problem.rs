@@ -115,7 +115,10 @@ impl Problem {
                 };
                 view.errors = Some(Cow::Borrowed(errors));
             }
-            Self::UnknownRoute => view.detail = "No such path. /openapi.json lists them all.".into(),
+            Self::UnknownRoute => {
+                view.detail =
+                    "No such path. /openapi.json lists them all; a slash within an id is written %2F.".into();
+            }
             Self::MethodNotAllowed => view.detail = "The header Allow lists what this path takes.".into(),
             Self::BodyTimeout { after_ms } => {
                 view.detail =

@@ -225,7 +225,7 @@ impl Caller {
             Ok(connection) => connection,
             Err(error) => {
                 return Try::NotDone {
-                    why: format!("no connection: {error}"),
+                    why: format!("no connection: {error}; is the service running there?"),
                     pause: None,
                 };
             }
