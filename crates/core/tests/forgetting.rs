@@ -1,10 +1,11 @@
 //! Ids that the shard no longer holds: when they may be let go, and when the ledger's word about one counts.
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 mod common;
 
 use common::{T0, apply, cancel, code, command, deduct, give, id, revive, set, shown, supply};
 use stockade_core::{
-    Action, Count, Decision, Id, LookedUp, Millis, Position, Record, Reply, Reservation, Shard, Space,
+    Action, Count, Decision, LookedUp, Millis, Position, Record, Reply, Reservation, Shard, Space,
 };
 
 const EVERYTHING: Millis = Millis::MAX;
@@ -141,7 +142,7 @@ fn an_id_is_one_of_its_own_tenant_and_kind() {
     assert_eq!(code(&told(&mut shard, "a", 4, None)), "not_found");
     // Absent as a reservation says nothing of a return or of another tenant's reservation.
     let mut elsewhere = command(read("a"));
-    elsewhere.tenant = Id::new("another").unwrap();
+    elsewhere.tenant = id("another");
     assert!(asks_for(&shard.apply(T0, &elsewhere), "a"));
     let returned = apply(&mut shard, T0, give("a", "o", None));
     assert!(matches!(
