@@ -4,7 +4,7 @@ mod common;
 
 use common::{
     MINUTE, SECOND, T0, apply, available, cancel, code, confirm, confirm_some, confirm_with, counters,
-    deduct, extend, give, raw, reserve, revive, shown, supply, three,
+    deduct, extend, give, raw, reserve, revive, shown, supply, supply_at, three,
 };
 use stockade_core::{Change, Verb};
 
@@ -361,4 +361,20 @@ fn b162_time_never_runs_backwards() {
     apply(&mut shard, i64::MIN, confirm("p"));
     apply(&mut shard, i64::MAX, reserve("q", "a", "S"));
     assert_eq!(shard.clock(), i64::MAX);
+}
+
+#[test]
+fn b38_paid_late_two_lines_do_not_share_one_unit() {
+    let mut shard = revive();
+    supply_at(&mut shard, "S", "A", 2);
+    // Both lines come from A, one because it says so.
+    apply(&mut shard, T0, reserve("o", "u", "S@A S"));
+    let late = T0 + 15 * MINUTE;
+    assert_eq!(code(&apply(&mut shard, late, deduct("p", "v", "S"))), "ok");
+    let paid = apply(&mut shard, late, confirm("o"));
+    assert_eq!(code(&paid), "expired (short)");
+    assert_eq!(common::short(&paid).len(), 1);
+    // One of them alone still fits.
+    assert_eq!(code(&apply(&mut shard, late, confirm_some("o", "S@A"))), "ok");
+    assert_eq!(three(counters(&mut shard, late, "S", "A")), (0, 0, 2));
 }

@@ -377,3 +377,24 @@ fn a_sale_has_a_window() {
         "known id first"
     );
 }
+
+#[test]
+fn b63_units_of_an_era_that_is_over_free_nothing_in_this_one() {
+    let mut shard = revive();
+    supply(&mut shard, "S", 100);
+    settings(&mut shard, "S", limit(2));
+    assert_eq!(code(&apply(&mut shard, T0, reserve("old", "u", "S*2"))), "ok");
+    let reset = Changes {
+        reset_usage: true,
+        ..Changes::default()
+    };
+    settings(&mut shard, "S", reset);
+    assert_eq!(code(&apply(&mut shard, T0, reserve("new", "u", "S*2"))), "ok");
+    // The old units do not count any more, so that giving them up makes no room.
+    let mut third = reserve("third", "u", "S*2");
+    third.supersedes = Some(id("old"));
+    assert_eq!(code(&apply(&mut shard, T0, third)), "limit_exceeded");
+    let mut third = reserve("third", "u", "S*2");
+    third.supersedes = Some(id("new"));
+    assert_eq!(code(&apply(&mut shard, T0, third)), "ok");
+}
