@@ -5,7 +5,7 @@ use stockade::rules::{Action, AskLine, Command, Count, Expect, Id, IdError, Mode
 /// How reservation ids follow each other: the database's key order is worth more than anything else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Ids {
-    /// They grow with time, as UUIDv7 or a snowflake id does.
+    /// They grow with time, as a version 7 UUID or a snowflake id does.
     Time,
     /// Spread evenly.
     Random,
@@ -21,7 +21,7 @@ pub(crate) struct Shape {
     pub(crate) round: u64,
 }
 
-/// A bijection of u64 that spreads neighbours (the finalizer of SplitMix64).
+/// A bijection of u64 that spreads neighbours (the finalizer of `SplitMix64`).
 pub(crate) const fn spread(x: u64) -> u64 {
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
