@@ -102,12 +102,13 @@ pub(super) fn writer(folder: &Path) -> Result<(Connection, PathBuf), LedgerError
     Ok((conn, path))
 }
 
-/// Opens a connection that only reads.
+/// Opens a connection that only reads. Its file is opened for writing nevertheless and `query_only` keeps it from
+/// writing: SQLite leaves out a schema's CHECKs when it opens a file read-only, and then its check of the file does too.
 pub(super) fn reader(path: &Path) -> Result<Connection, LedgerError> {
     let failed = |error: rusqlite::Error| ledger_error(path, &error);
     let conn = Connection::open_with_flags(
         path,
-        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
     )
     .map_err(failed)?;
     conn.busy_timeout(BUSY).map_err(failed)?;

@@ -116,6 +116,8 @@ fn each_edit_is_found() {
         ("INSERT INTO sku_movements VALUES (1, 77)", "index"),
         ("UPDATE skus SET revision = 2 WHERE n = 1", "revision"),
         ("DELETE FROM stock_commands WHERE id = 'c-1'", "revision"),
+        ("UPDATE reservations SET mode = 7 WHERE id = 'r-1'", "file"),
+        ("UPDATE stock SET safety_stock = -1 WHERE sku = 1", "file"),
         ("UPDATE entries SET tag = 5 WHERE seq = 1", "chain"),
         ("UPDATE entries SET prev = 5 WHERE seq = 2", "chain"),
         ("UPDATE entries SET epoch = 9 WHERE seq = 1", "chain"),
