@@ -9,7 +9,8 @@
 //! - The wall ahead by more: a warning, and the anchor moves forward to the wall, so that ends come when the wall says
 //!   (a machine that slept, or a clock that was wrong when the store opened).
 //! - The wall behind by more: a warning, and monotonic time is kept: ends come when they would have come. After the
-//!   next start the clock starts at the larger of the wall and the last recorded moment.
+//!   next start the clock starts at the larger of the wall and the last recorded moment, and goes on from there: time
+//!   that stood still until the wall caught up would hold units for as long as the clock had once been ahead.
 //!
 //! No count depends on time being right: an end only decides when units become available again, and every unit of an
 //! ended reservation is freed exactly once whenever that is.
@@ -33,6 +34,13 @@ pub type Wake = Arc<dyn Fn() + Send + Sync>;
 pub trait Clock: Send + Sync + fmt::Debug {
     /// Milliseconds since the Unix epoch.
     fn now(&self) -> Millis;
+
+    /// Says what the latest recorded moment is, when a store opens: time that was recorded cannot be taken back, so a
+    /// clock that is behind should go on from there. One that does not keeps everything at that moment until it
+    /// arrives there itself.
+    fn go_on_from(&self, recorded: Millis) {
+        let _ = recorded;
+    }
 
     /// Asks to be told of changes that do not come with the passing of real time. Only a clock that is set by hand
     /// needs it.
@@ -83,9 +91,33 @@ impl Clock for SystemClock {
         let elapsed = anchor.monotonic.elapsed();
         anchor.read(wall, elapsed, Instant::now)
     }
+
+    fn go_on_from(&self, recorded: Millis) {
+        let now = self.now();
+        self.anchor.lock().go_on_from(recorded, now, Instant::now());
+    }
 }
 
 impl Anchor {
+    fn go_on_from(&mut self, recorded: Millis, now: Millis, at: Instant) {
+        let ahead = recorded.saturating_sub(now);
+        if ahead <= 0 {
+            return;
+        }
+        self.wall_ms = recorded;
+        self.monotonic = at;
+        self.last = recorded;
+        if ahead > JUMP_MS {
+            tracing::warn!(
+                ahead_ms = ahead,
+                "the last recorded moment is later than the wall clock says; going on from it: reservations end later \
+                 than the wall says"
+            );
+            metrics::counter!(names::CLOCK_JUMPS).increment(1);
+            self.behind = true;
+        }
+    }
+
     fn read(&mut self, wall: Millis, elapsed: Duration, now: impl Fn() -> Instant) -> Millis {
         let steady = self.wall_ms.saturating_add(millis(elapsed));
         let apart = wall.saturating_sub(steady);

@@ -246,3 +246,33 @@ async fn the_last_handle_dropped_by_a_woken_task() {
         task.await.unwrap().unwrap();
     }
 }
+
+/// A machine that came up with a clock far ahead, and was set right: holds still end when their time is over.
+#[tokio::test]
+async fn a_clock_that_was_far_ahead_does_not_stop_the_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let ahead = ManualClock::new(START + 200 * 365 * 86_400_000);
+    let store = open_at(folder.path(), &ahead).await;
+    store.set_stock("c", "A/1", 1).await.unwrap();
+    store.close().await.unwrap();
+
+    let store = Stockade::open(folder.path()).await.unwrap();
+    store
+        .reserve("o-1", "u-1")
+        .line("A/1", 1)
+        .ttl(Duration::from_secs(1))
+        .await
+        .unwrap();
+    let free_again = async {
+        while counters(&store, "A/1").await.reserved > 0 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), free_again)
+        .await
+        .unwrap();
+    let next = store.deduct("o-2", "u-2").line("A/1", 1).await.unwrap();
+    assert_eq!(next.code, DoneCode::Ok);
+    assert_clean(&store).await;
+    store.close().await.unwrap();
+}

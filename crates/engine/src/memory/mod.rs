@@ -176,6 +176,7 @@ impl MemoryTier {
     /// Opens a new epoch, loads what is live, starts the threads. Blocks.
     pub(crate) fn start(parts: Parts) -> Result<Self, StartError> {
         let loaded = load::load(&*parts.ledger, &parts.plan)?;
+        parts.clock.go_on_from(loaded.shard.clock());
         let mailbox = Arc::new(Mailbox::new(parts.backlog_commands));
         let shared = Arc::new(Shared {
             mailbox: mailbox.clone(),
