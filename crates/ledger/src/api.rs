@@ -86,6 +86,10 @@ pub struct Found {
 }
 
 /// Which movements. All given conditions hold together.
+///
+/// A reservation, an owner or a SKU has an index: the work then grows with its own history, whatever else is in the
+/// ledger. A query with none of them reads every tenant's movements of its time range, newest first, until the page is
+/// full: give a small tenant in a large ledger a time range or one of the three.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MovementQuery {
     /// The tenant.
@@ -149,6 +153,10 @@ pub struct Movement {
 }
 
 /// Which reservations. All given conditions hold together.
+///
+/// An owner or a SKU has an index: the work then grows with its own history, whatever else is in the ledger. Status
+/// `pending` without an owner reads every tenant's live reservations, unless a SKU with a short history is given.
+/// Anything else reads every tenant's reservations of its time range, newest first, until the page is full.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReservationQuery {
     /// The tenant.

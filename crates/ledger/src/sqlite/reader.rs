@@ -232,15 +232,16 @@ impl Reader {
             .transpose()
     }
 
-    pub(super) fn by_number(&self, n: i64) -> rusqlite::Result<Option<Reservation>> {
+    /// A reservation, if it is of this tenant.
+    pub(super) fn by_number(&self, tenant: i64, n: i64) -> rusqlite::Result<Option<Reservation>> {
         let found = self
             .conn
             .prepare_cached(concat!(
                 "SELECT ",
                 reservation_columns!(),
-                " FROM reservations r WHERE r.n = ?1"
+                " FROM reservations r WHERE r.n = ?1 AND r.tenant = ?2"
             ))?
-            .query_row([n], |row| self.reservation_row(row))
+            .query_row([n, tenant], |row| self.reservation_row(row))
             .optional()?;
         found
             .map(|(n, reservation)| self.with_lines(n, reservation))

@@ -3,7 +3,7 @@
 use stockade_core::{Id, Mode, Status, Verb};
 use stockade_ledger::{Ledger, MovementQuery, ReservationQuery, Sqlite, View};
 
-use crate::support::{Book, fresh, id};
+use crate::support::{Book, by_hand, fresh, id};
 
 fn all_movements() -> MovementQuery {
     MovementQuery {
@@ -377,4 +377,68 @@ fn skus_come_in_the_order_of_their_bytes() {
     }
     assert_eq!(names, ["A/1", "B", "a", "a b", "b", "ä"]);
     assert_eq!(view.sku_page(&id("other"), None, 10).unwrap(), vec![]);
+}
+
+#[test]
+fn a_tenant_sees_its_own_rows_only() {
+    for filled in [false, true] {
+        let (folder, mut ledger, row) = fresh();
+        let mut book = Book::new(&row);
+        book.stock("c-1", "A", "default", 100);
+        book.stock("c-2", "B", "default", 100);
+        for (name, sku) in [("r-1", "A"), ("r-2", "B"), ("r-3", "A"), ("r-4", "B")] {
+            book.reserve(name, "ann", sku);
+        }
+        ledger.record(&[book.seal()]).unwrap();
+        if filled {
+            drop(ledger);
+            ledger = Sqlite::open(folder.path()).unwrap();
+        }
+        by_hand(
+            &folder,
+            "INSERT INTO names (n, name) VALUES (99, 'other'); UPDATE skus SET tenant = 99 WHERE sku = 'B'; \
+             UPDATE reservations SET tenant = 99 WHERE id IN ('r-2', 'r-4'); \
+             UPDATE owners SET tenant = 99 WHERE reservation IN (2, 4)",
+        );
+        let view = ledger.view().unwrap();
+        for (tenant, sku, own, moved) in [
+            (Id::default_name(), "A", "r-3 r-1", "reserve reserve set"),
+            (id("other"), "B", "r-4 r-2", "reserve reserve set"),
+        ] {
+            let every = ReservationQuery {
+                tenant: tenant.clone(),
+                ..all_reservations()
+            };
+            for (owner, sku, status) in [
+                (None, None, None),
+                (Some(id("ann")), None, None),
+                (None, Some(id(sku)), None),
+                (None, None, Some(Status::Pending)),
+                (None, Some(id(sku)), Some(Status::Pending)),
+            ] {
+                let query = ReservationQuery {
+                    owner,
+                    sku,
+                    status,
+                    ..every.clone()
+                };
+                assert_eq!(ids(&*view, &query), own, "{query:?}");
+            }
+            let every = MovementQuery {
+                tenant,
+                ..all_movements()
+            };
+            assert_eq!(kinds(&*view, &every), moved);
+            let of_sku = MovementQuery {
+                sku: Some(id(sku)),
+                ..every.clone()
+            };
+            assert_eq!(kinds(&*view, &of_sku), moved);
+            let of_owner = MovementQuery {
+                owner: Some(id("ann")),
+                ..every
+            };
+            assert_eq!(kinds(&*view, &of_owner), "reserve reserve");
+        }
+    }
 }
