@@ -134,7 +134,9 @@ pub(super) fn audit(
     findings: &mut Findings,
 ) -> rusqlite::Result<()> {
     let conn = &reader.conn;
-    let changed: HashSet<i64> = index::changed(conn, reader.marks.indexed)?.into_iter().collect();
+    let changed: HashSet<i64> = index::changed(conn, reader.marks.indexed, i64::MAX)?
+        .into_iter()
+        .collect();
     let mut low = i64::MIN;
     loop {
         let mut pass = Pass {

@@ -1,6 +1,7 @@
 //! From an id to its reservation's number: what memory (or a scan) knows of the tail, then the table `ids`.
 
 use std::cell::OnceCell;
+use std::collections::HashMap;
 
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -13,9 +14,61 @@ pub(super) struct Ids<'t> {
     pub(super) marks: Marks,
 }
 
+/// The highest id of each tenant in `ids`, as far as it was asked for: ids that grow with time are above it, and need not
+/// be looked for there.
+#[derive(Debug, Default)]
+pub(super) struct Tops(HashMap<i64, Option<String>>);
+
+impl Tops {
+    /// After `ids` changed.
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    fn is_above(&mut self, conn: &Connection, tenant: i64, id: &str) -> rusqlite::Result<bool> {
+        let top = match self.0.entry(tenant) {
+            std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
+            std::collections::hash_map::Entry::Vacant(new) => new.insert(
+                conn.prepare_cached("SELECT max(id) FROM ids WHERE tenant = ?1")?
+                    .query_row([tenant], |row| row.get(0))?,
+            ),
+        };
+        Ok(top.as_ref().is_none_or(|top| id > top.as_str()))
+    }
+}
+
 impl Ids<'_> {
     /// The number of the reservation with this id. `scanned` keeps what is read when memory cannot tell.
     pub(super) fn number(
+        &self,
+        conn: &Connection,
+        tenant: i64,
+        id: &str,
+        scanned: &OnceCell<Numbers>,
+    ) -> rusqlite::Result<Option<i64>> {
+        match self.in_tail(conn, tenant, id, scanned)? {
+            Some(n) => Ok(Some(n)),
+            None => in_table(conn, tenant, id),
+        }
+    }
+
+    /// The same for the writer.
+    pub(super) fn number_below(
+        &self,
+        conn: &Connection,
+        tenant: i64,
+        id: &str,
+        scanned: &OnceCell<Numbers>,
+        tops: &mut Tops,
+    ) -> rusqlite::Result<Option<i64>> {
+        match self.in_tail(conn, tenant, id, scanned)? {
+            Some(n) => Ok(Some(n)),
+            None if tops.is_above(conn, tenant, id)? => Ok(None),
+            None => in_table(conn, tenant, id),
+        }
+    }
+
+    fn in_tail(
         &self,
         conn: &Connection,
         tenant: i64,
@@ -32,9 +85,7 @@ impl Ids<'_> {
                 }
             }
         }
-        conn.prepare_cached("SELECT reservation FROM ids WHERE tenant = ?1 AND id = ?2")?
-            .query_row(params![tenant, id], |row| row.get(0))
-            .optional()
+        Ok(None)
     }
 
     fn candidates(
@@ -53,4 +104,10 @@ impl Ids<'_> {
         let found = scanned.get().and_then(|numbers| numbers.get(&hash));
         Ok(found.into_iter().flatten().rev().copied().collect())
     }
+}
+
+fn in_table(conn: &Connection, tenant: i64, id: &str) -> rusqlite::Result<Option<i64>> {
+    conn.prepare_cached("SELECT reservation FROM ids WHERE tenant = ?1 AND id = ?2")?
+        .query_row(params![tenant, id], |row| row.get(0))
+        .optional()
 }

@@ -5,7 +5,7 @@
 use rusqlite::{Connection, Rows, params};
 use stockade_core::Status;
 
-use super::codes::status_code;
+use super::codes::{PLACES, status_code};
 use super::record::Numbers;
 use super::tail::Marks;
 
@@ -20,11 +20,11 @@ pub(super) struct Used {
     pub(super) units: i64,
 }
 
-/// The reservations that changed after movement `indexed`, each once, by number.
-pub(super) fn changed(conn: &Connection, indexed: i64) -> rusqlite::Result<Vec<i64>> {
+/// The reservations up to number `last` that changed after movement `indexed`, each once, by number.
+pub(super) fn changed(conn: &Connection, indexed: i64, last: i64) -> rusqlite::Result<Vec<i64>> {
     let mut numbers: Vec<i64> = conn
-        .prepare_cached("SELECT reservation FROM movements WHERE number > ?1 AND reservation IS NOT NULL")?
-        .query_map([indexed], |row| row.get(0))?
+        .prepare_cached("SELECT reservation FROM movements WHERE number > ?1 AND reservation <= ?2")?
+        .query_map([indexed, last], |row| row.get(0))?
         .collect::<Result<_, _>>()?;
     numbers.sort_unstable();
     numbers.dedup();
@@ -50,12 +50,45 @@ fn used_after(
     into: &mut Vec<Used>,
     each: &mut dyn FnMut(i64, bool),
 ) -> rusqlite::Result<()> {
-    let mut select = conn.prepare_cached(concat!(
-        "SELECT r.n, r.tenant, r.owner, r.status, a.sku, a.era, a.quantity, a.confirmed - a.returned \
-         FROM reservations r LEFT JOIN allocations a ON a.key BETWEEN r.n * 16384 AND r.n * 16384 + 16383 ",
-        "WHERE r.n > ?1 ORDER BY r.n, a.key"
-    ))?;
-    gather(select.query([known])?, into, each)
+    let (pending, confirmed) = (status_code(Status::Pending), status_code(Status::Confirmed));
+    let mut reservations =
+        conn.prepare_cached("SELECT n, tenant, owner, status FROM reservations WHERE n > ?1 ORDER BY n")?;
+    let mut reservations = reservations.query([known])?;
+    let mut allocations = conn.prepare_cached(
+        "SELECT key, sku, era, quantity, confirmed - returned FROM allocations WHERE key >= ?1 ORDER BY key",
+    )?;
+    let mut allocations = allocations.query([known.saturating_add(1).saturating_mul(PLACES)])?;
+    let mut held = allocations.next()?;
+    while let Some(row) = reservations.next()? {
+        let (n, status): (i64, i64) = (row.get(0)?, row.get(3)?);
+        each(n, status == pending);
+        let owner = row.get_ref(2)?.as_str_or_null()?;
+        let start = into.len();
+        while let Some(one) = held {
+            let of = one.get::<_, i64>(0)?.div_euclid(PLACES);
+            if of > n {
+                break;
+            }
+            if let Some(owner) = owner.filter(|_| of == n) {
+                let units = match status {
+                    status if status == pending => one.get(3)?,
+                    status if status == confirmed => one.get(4)?,
+                    _ => 0,
+                };
+                let used = Used {
+                    tenant: row.get(1)?,
+                    owner: owner.to_owned(),
+                    reservation: n,
+                    sku: one.get(1)?,
+                    era: one.get(2)?,
+                    units,
+                };
+                add_used(into, start, used);
+            }
+            held = allocations.next()?;
+        }
+    }
+    Ok(())
 }
 
 /// Rows of reservations and their allocations, a reservation's together.
@@ -112,8 +145,7 @@ pub(super) fn add_used(into: &mut Vec<Used>, start: usize, used: Used) {
 /// What every reservation that changed after the tables were filled counts now, and the numbers of those that the
 /// tables already know.
 pub(super) fn tail(conn: &Connection, marks: Marks, into: &mut Vec<Used>) -> rusqlite::Result<Tail> {
-    let mut old = changed(conn, marks.indexed)?;
-    old.retain(|n| *n <= marks.filled);
+    let old = changed(conn, marks.indexed, marks.filled)?;
     let mut tail = Tail::default();
     for n in &old {
         if used(conn, *n, into)? {

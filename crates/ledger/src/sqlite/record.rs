@@ -11,7 +11,7 @@ use rusqlite::{CachedStatement, Connection, ErrorCode, OptionalExtension, params
 use stockade_core::{Change, Counters, Effect, Entry, Id, Move, Reservation, Status, Verb};
 
 use super::codes::{PLACES, RETURN, mode_code, status_code, stock_verb_code, verb_code};
-use super::ids::Ids;
+use super::ids::{Ids, Tops};
 use super::names::Names;
 use super::stock::{record_return, record_stock};
 use crate::api::RecordError;
@@ -104,6 +104,7 @@ pub(super) struct Run<'r, 'c> {
     /// Ids that got a number, by their hash.
     pub(super) granted: Vec<(u64, i64)>,
     ids: Ids<'r>,
+    tops: &'c mut Tops,
     scanned: OnceCell<super::tail::Numbers>,
     touched: Vec<Touched<'r>>,
     by_id: HashMap<(i64, &'r str), usize>,
@@ -143,6 +144,7 @@ impl<'r, 'c> Run<'r, 'c> {
         conn: &'c Connection,
         names: &'c mut Names,
         ids: Ids<'r>,
+        tops: &'c mut Tops,
         numbers: Numbers,
         shard: u32,
     ) -> Self {
@@ -153,6 +155,7 @@ impl<'r, 'c> Run<'r, 'c> {
             shard,
             granted: Vec::new(),
             ids,
+            tops,
             scanned: OnceCell::new(),
             touched: Vec::new(),
             by_id: HashMap::new(),
@@ -333,10 +336,14 @@ impl<'r, 'c> Run<'r, 'c> {
         Ok(at)
     }
 
-    fn stored(&self, tenant: i64, after: &'r Reservation) -> Result<(Touched<'r>, Option<Status>), Fault> {
+    fn stored(
+        &mut self,
+        tenant: i64,
+        after: &'r Reservation,
+    ) -> Result<(Touched<'r>, Option<Status>), Fault> {
         let n = self
             .ids
-            .number(self.conn, tenant, after.id.as_str(), &self.scanned)?;
+            .number_below(self.conn, tenant, after.id.as_str(), &self.scanned, self.tops)?;
         let row = match n {
             Some(n) => self
                 .conn

@@ -103,7 +103,7 @@ impl View for SqliteView {
 
     fn live(&self, shard: u32, each: &mut dyn FnMut(Reservation)) -> Result<(), LedgerError> {
         self.ask(|reader| {
-            let tail: HashSet<i64> = index::changed(&reader.conn, reader.marks.indexed)?
+            let tail: HashSet<i64> = index::changed(&reader.conn, reader.marks.indexed, i64::MAX)?
                 .into_iter()
                 .collect();
             reader.bulk_live(shard, &mut |n, reservation| {

@@ -8,7 +8,7 @@ use stockade_core::Entry;
 
 use super::checkpoint::Checkpointer;
 use super::errors::{commit_error, ledger_error};
-use super::ids::Ids;
+use super::ids::{Ids, Tops};
 use super::index;
 use super::names::Names;
 use super::record::{Fault, Numbers, Run, check_chain, int, mismatch};
@@ -29,6 +29,7 @@ pub(super) struct Writer {
     numbers: Numbers,
     marks: Marks,
     tail: Arc<Tail>,
+    tops: Tops,
     /// SQLite's count of other connections' commits: when it moves, what is in memory may be wrong.
     data_version: i64,
     /// A commit's fate is unknown. What the disk keeps after a failed fsync cannot be known by trying again.
@@ -45,6 +46,7 @@ impl Writer {
             numbers: Numbers::default(),
             marks: Marks::default(),
             tail,
+            tops: Tops::default(),
             data_version: -1,
             broken: false,
         };
@@ -60,6 +62,7 @@ impl Writer {
             .query_row([], |row| row.get(0))?;
         if version != self.data_version {
             self.names.clear();
+            self.tops.clear();
             self.numbers = self.conn.query_row(
                 "SELECT ifnull(max(movement), 0), ifnull(max(reservation), 0) FROM shards",
                 [],
@@ -82,6 +85,7 @@ impl Writer {
     /// Undoes the transaction and whatever memory took from it.
     fn roll_back(&mut self) {
         self.names.clear();
+        self.tops.clear();
         self.data_version = -1;
         // Before another process can give the same numbers.
         self.tail.forget();
@@ -188,7 +192,14 @@ impl Writer {
             tail: &self.tail,
             marks: self.marks,
         };
-        let mut writing = Run::new(conn, &mut self.names, known, self.numbers, first.shard);
+        let mut writing = Run::new(
+            conn,
+            &mut self.names,
+            known,
+            &mut self.tops,
+            self.numbers,
+            first.shard,
+        );
         writing.write(run)?;
         let numbers = writing.numbers;
         let granted = std::mem::take(&mut writing.granted);
@@ -207,6 +218,7 @@ impl Writer {
         self.marks.indexed = self.numbers.movement;
         self.marks.filled = self.numbers.reservation;
         self.tail.filled(self.marks.filled);
+        self.tops.clear();
     }
 
     /// Fills the deferred tables if more than `waiting` movements wait.
