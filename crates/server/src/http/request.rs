@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::body::{Body, HttpBody as _};
 use axum::extract::Request;
-use axum::http::header::{CONTENT_TYPE, IF_MATCH, IF_NONE_MATCH};
+use axum::http::header::{CONTENT_TYPE, HOST, IF_MATCH, IF_NONE_MATCH, ORIGIN};
 use axum::http::{HeaderMap, HeaderName};
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
@@ -229,6 +229,24 @@ impl Query {
     }
 }
 
+/// Refuses commands that a page of another site makes a browser send. Without a body, or with one that has no type, a
+/// browser asks nobody first; and listening on loopback only keeps other machines out, not other pages.
+fn check_origin(headers: &HeaderMap) -> Result<(), Problem> {
+    let Some(value) = headers.get(ORIGIN) else {
+        return Ok(());
+    };
+    let page = value.to_str().ok().and_then(|origin| origin.split_once("://"));
+    let own = headers.get(HOST).and_then(|host| host.to_str().ok());
+    match (page, own) {
+        (Some((_, page)), Some(own)) if page.eq_ignore_ascii_case(own) => Ok(()),
+        _ => Err(Problem::invalid(
+            "Origin",
+            &String::from_utf8_lossy(value.as_bytes()),
+            "the service's own address: pages of other sites may not send commands",
+        )),
+    }
+}
+
 /// Refuses a body that says it is something else than JSON. Saying nothing is fine.
 fn check_content_type(headers: &HeaderMap) -> Result<(), Problem> {
     let Some(value) = headers.get(CONTENT_TYPE) else {
@@ -263,6 +281,7 @@ pub(crate) async fn read_body(
     within: Duration,
 ) -> Result<(axum::http::request::Parts, Bytes), Problem> {
     let (parts, body) = request.into_parts();
+    check_origin(&parts.headers)?;
     check_content_type(&parts.headers)?;
     let announced = body.size_hint().lower();
     if announced > bytes_max as u64 {

@@ -356,3 +356,30 @@ fn the_id_may_come_as_a_header() {
         .is(200, "ok");
     assert_eq!(returned["return"]["id"], "r-1");
 }
+
+#[test]
+fn pages_of_other_sites_may_not_send_commands() {
+    let service = Service::start();
+    service.stock("A", 5);
+    service.reserve("o-1", "u-1", "A", 1);
+    let own = service.url();
+    let order = br#"{"id":"o-2","owner":"u-1","mode":"deduct","lines":[{"sku":"A","quantity":1}]}"#;
+    for origin in [
+        "https://shop.example",
+        "null",
+        "http://127.0.0.1",
+        "http://127.0.0.1:1",
+    ] {
+        let headers = [("Origin", origin)];
+        let cancel = service.call("POST", "/v1/reservations/o-1/cancel", &headers, b"");
+        let body = cancel.is(422, "invalid");
+        assert_eq!(body["errors"][0]["field"], "Origin", "{body}");
+        service
+            .call("POST", "/v1/reservations", &headers, order)
+            .is(422, "invalid");
+    }
+    assert_eq!(service.counters("A"), [5, 1, 0, 4]);
+    service
+        .call("POST", "/v1/reservations", &[("Origin", own.as_str())], order)
+        .is(201, "ok");
+}
