@@ -19,7 +19,10 @@
 local stock, reserved, orders, ends = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local order, at = ARGV[1], ARGV[2]
 
-local id, err = text_argument('order', order)
+local err = apart({ stock, reserved, orders, ends }, 4) or wrong_type(ends, 'zset')
+if err then return err end
+local id
+id, err = text_argument('order', order)
 if not id then return err end
 local now, hold
 now, err = clock(at)

@@ -13,7 +13,10 @@
 local stock, version = KEYS[1], KEYS[2]
 local quantity, expected = ARGV[1], ARGV[2]
 
-local asked, err = argument('quantity', quantity, 1, 9007199254740991)
+local err = apart({ stock, version }, 2)
+if err then return err end
+local asked
+asked, err = argument('quantity', quantity, 1, 9007199254740991)
 if not asked then return err end
 local awaited
 awaited, err = argument('expected', expected, 0, 9007199254740990)

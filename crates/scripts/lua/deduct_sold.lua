@@ -18,7 +18,10 @@ local messages = {
 }
 local say = messages[language]
 if not say then return bad_argument('language', language, 'en or zh') end
-local asked, err = argument('quantity', quantity, 1, 9007199254740991)
+local err = apart({ stock, sold }, 2)
+if err then return err end
+local asked
+asked, err = argument('quantity', quantity, 1, 9007199254740991)
 if not asked then return err end
 local left, count
 left, err = stored(stock)

@@ -14,7 +14,10 @@
 local due, items, tries = KEYS[1], KEYS[2], KEYS[3]
 local id, attempt = ARGV[1], ARGV[2]
 
-local item, err = text_argument('id', id)
+local err = apart({ due, items, tries }, 3)
+if err then return err end
+local item
+item, err = text_argument('id', id)
 if not item then return err end
 local count, mine
 count, err = argument('attempt', attempt, 1, 1000000)

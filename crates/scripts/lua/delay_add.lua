@@ -14,7 +14,10 @@
 local due, items = KEYS[1], KEYS[2]
 local id, at, payload = ARGV[1], ARGV[2], ARGV[3]
 
-local item, err = text_argument('id', id)
+local err = apart({ due, items }, 2)
+if err then return err end
+local item
+item, err = text_argument('id', id)
 if not item then return err end
 local moment
 moment, err = argument('at', at, 0, 9007199254740991)

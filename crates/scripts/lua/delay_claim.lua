@@ -17,7 +17,10 @@
 local due, items, tries, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local limit, visibility, tries_max, at = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
-local most, err = argument('limit', limit, 1, 1000)
+local err = apart({ due, items, tries, dead }, 4)
+if err then return err end
+local most
+most, err = argument('limit', limit, 1, 1000)
 if not most then return err end
 local hidden, often, now
 hidden, err = argument('visibility', visibility, 1, 31622400000)

@@ -20,7 +20,10 @@
 local due, items, tries, dead = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local id, attempt, delay, tries_max, at = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 
-local item, err = text_argument('id', id)
+local err = apart({ due, items, tries, dead }, 4)
+if err then return err end
+local item
+item, err = text_argument('id', id)
 if not item then return err end
 local count, waits, often, now, mine
 count, err = argument('attempt', attempt, 1, 1000000)

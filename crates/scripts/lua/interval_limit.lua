@@ -24,7 +24,9 @@ began, err = field(calls, 'began')
 if err then return err end
 count, err = field(calls, 'count')
 if err then return err end
-began, count = began or now, count or 0
+-- A count without a beginning is half a record: counted anew, since it would never run out.
+if not began then began, count = now, 0 end
+count = count or 0
 local passed, from = since(began, now, length)
 if passed >= length then from, count = now, 0 end
 -- From here to the end of the interval.

@@ -12,7 +12,10 @@
 local lock, fence = KEYS[1], KEYS[2]
 local owner, ttl = ARGV[1], ARGV[2]
 
-local who, err = text_argument('owner', owner)
+local err = apart({ lock, fence }, 2)
+if err then return err end
+local who
+who, err = text_argument('owner', owner)
 if not who then return err end
 local lasts, number
 lasts, err = argument('ttl', ttl, 1, 31622400000)

@@ -16,7 +16,10 @@
 local reserved, orders, ends = KEYS[1], KEYS[2], KEYS[3]
 local order, at = ARGV[1], ARGV[2]
 
-local id, err = text_argument('order', order)
+local err = apart({ reserved, orders, ends }, 3) or wrong_type(ends, 'zset')
+if err then return err end
+local id
+id, err = text_argument('order', order)
 if not id then return err end
 local now, hold, held
 now, err = clock(at)

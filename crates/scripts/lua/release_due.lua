@@ -13,7 +13,10 @@
 local reserved, orders, ends = KEYS[1], KEYS[2], KEYS[3]
 local limit, at = ARGV[1], ARGV[2]
 
-local most, err = argument('limit', limit, 1, 1000)
+local err = apart({ reserved, orders, ends }, 3) or wrong_type(ends, 'zset')
+if err then return err end
+local most
+most, err = argument('limit', limit, 1, 1000)
 if not most then return err end
 local now, due, held
 now, err = clock(at)

@@ -23,7 +23,10 @@
 local stock, reserved, orders, ends = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local order, quantity, ttl, keep, at = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 
-local id, err = text_argument('order', order)
+local err = apart({ stock, reserved, orders, ends }, 4) or wrong_type(ends, 'zset')
+if err then return err end
+local id
+id, err = text_argument('order', order)
 if not id then return err end
 local asked, lasts, kept, now
 asked, err = argument('quantity', quantity, 1, 9007199254740991)
@@ -59,6 +62,7 @@ if total - held < asked then
   end
 end
 redis.call('INCRBY', reserved, quantity)
-hold = { state = 'held', quantity = asked, ends = now + lasts, left = total - held - asked, keep = kept }
+local last = math.min(9007199254740991, now + lasts)
+hold = { state = 'held', quantity = asked, ends = last, left = total - held - asked, keep = kept }
 put_hold(orders, ends, id, hold, hold.ends)
 return { hold.left, 0, hold.ends }

@@ -15,7 +15,10 @@
 local stock, order = KEYS[1], KEYS[2]
 local quantity, keep, unknown = ARGV[1], ARGV[2], ARGV[3]
 
-local given, err = argument('quantity', quantity, 1, 9007199254740991)
+local err = apart({ stock, order }, 2)
+if err then return err end
+local given
+given, err = argument('quantity', quantity, 1, 9007199254740991)
 if not given then return err end
 local kept
 kept, err = argument('keep', keep, 1, 31622400000)

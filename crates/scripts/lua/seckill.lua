@@ -19,7 +19,10 @@
 local stock, buyers, orders = KEYS[1], KEYS[2], KEYS[3]
 local order, user, limit = ARGV[1], ARGV[2], ARGV[3]
 
-local id, err = text_argument('order', order)
+local err = apart({ stock, buyers, orders }, 3)
+if err then return err end
+local id
+id, err = text_argument('order', order)
 if not id then return err end
 local who, most, sale, times, left
 who, err = text_argument('user', user)

@@ -14,7 +14,10 @@
 local stock, buyers, orders = KEYS[1], KEYS[2], KEYS[3]
 local order = ARGV[1]
 
-local id, err = text_argument('order', order)
+local err = apart({ stock, buyers, orders }, 3)
+if err then return err end
+local id
+id, err = text_argument('order', order)
 if not id then return err end
 local sale, left, times
 sale, err = sale_of(orders, id)

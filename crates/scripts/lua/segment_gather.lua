@@ -19,7 +19,10 @@ local quantity, caller, keep = ARGV[1], ARGV[2], ARGV[3]
 
 local count = #segments - 1
 if count < 1 or count > 1000 then return bad_argument('segments', tostring(count), '1..1000 keys') end
-local asked, err = argument('quantity', quantity, 1, 9007199254740991)
+local err = apart(segments, count + 1)
+if err then return err end
+local asked
+asked, err = argument('quantity', quantity, 1, 9007199254740991)
 if not asked then return err end
 local who, kept
 who, err = text_argument('caller', caller)

@@ -15,7 +15,10 @@
 local segment, order = KEYS[1], KEYS[2]
 local quantity, least, keep = ARGV[1], ARGV[2], ARGV[3]
 
-local asked, err = argument('quantity', quantity, 1, 9007199254740991)
+local err = apart({ segment, order }, 2)
+if err then return err end
+local asked
+asked, err = argument('quantity', quantity, 1, 9007199254740991)
 if not asked then return err end
 local fewest, kept, left
 fewest, err = argument('least', least, 1, 9007199254740991)

@@ -13,7 +13,10 @@ local order, segments = KEYS[1], KEYS
 local keep = ARGV[1]
 
 local count = #segments - 1
-local kept, err = argument('keep', keep, 1, 31622400000)
+local err = apart(segments, count + 1)
+if err then return err end
+local kept
+kept, err = argument('keep', keep, 1, 31622400000)
 if not kept then return err end
 local state, quantity, parts = parts_at(order)
 if state == nil then return quantity end

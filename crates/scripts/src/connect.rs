@@ -7,7 +7,7 @@ use redis::IntoConnectionInfo;
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use redis::io::tcp::TcpSettings;
 
-use crate::error::ScriptError;
+use crate::error::{ScriptError, ServerState};
 use crate::runner::Scripts;
 
 const CONNECT: &str = "connect";
@@ -15,12 +15,11 @@ const CONNECT: &str = "connect";
 /// A connection to one server, which comes back by itself after it was lost. `patience` is how long an answer may take;
 /// after that the outcome of the call is unknown, and a late answer is thrown away.
 pub async fn single(url: &str, patience: Duration) -> Result<Scripts<ConnectionManager>, ScriptError> {
-    let failed = |error| ScriptError::from_redis(CONNECT, error);
     let info = url
         .into_connection_info()
-        .map_err(failed)?
+        .map_err(not_connected)?
         .set_tcp_settings(nodelay());
-    let client = redis::Client::open(info).map_err(failed)?;
+    let client = redis::Client::open(info).map_err(not_connected)?;
     let config = ConnectionManagerConfig::new()
         .set_response_timeout(Some(patience))
         .set_connection_timeout(Some(patience))
@@ -30,7 +29,7 @@ pub async fn single(url: &str, patience: Duration) -> Result<Scripts<ConnectionM
     let connection = client
         .get_connection_manager_with_config(config)
         .await
-        .map_err(failed)?;
+        .map_err(not_connected)?;
     Ok(Scripts::new(connection))
 }
 
@@ -42,16 +41,27 @@ pub async fn cluster(
     urls: Vec<String>,
     patience: Duration,
 ) -> Result<Scripts<redis::cluster_async::ClusterConnection>, ScriptError> {
-    let failed = |error| ScriptError::from_redis(CONNECT, error);
     let client = redis::cluster::ClusterClient::builder(urls)
         .tcp_settings(nodelay())
         .connection_timeout(patience)
         .response_timeout(patience)
         .retries(0)
         .build()
-        .map_err(failed)?;
-    let connection = client.get_async_connection().await.map_err(failed)?;
+        .map_err(not_connected)?;
+    let connection = client.get_async_connection().await.map_err(not_connected)?;
     Ok(Scripts::new(connection).waiting(patience))
+}
+
+/// Whatever goes wrong while connecting (no such host, a mute one, a bad address), no script was sent.
+fn not_connected(error: redis::RedisError) -> ScriptError {
+    match ScriptError::from_redis(CONNECT, error) {
+        ScriptError::Unknown { script, source } => ScriptError::Server {
+            script,
+            state: ServerState::Unreachable,
+            source,
+        },
+        known => known,
+    }
 }
 
 fn nodelay() -> TcpSettings {

@@ -303,6 +303,20 @@ async fn a_server_that_cannot_be_reached_means_that_nothing_happened() {
 }
 
 #[tokio::test]
+async fn whatever_goes_wrong_while_connecting_nothing_happened() {
+    let mute = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let mute = format!("redis://{}", mute.local_addr().unwrap());
+    for url in [mute.as_str(), "redis://no-such-host.invalid", "not an address"] {
+        let patience = Duration::from_millis(200);
+        let Err(error) = stockade_scripts::connect::single(url, patience).await else {
+            panic!("{url}: connected");
+        };
+        assert_state(&error, ServerState::Unreachable);
+        assert_eq!(error.happened(), Happened::Nothing, "{url}");
+    }
+}
+
+#[tokio::test]
 async fn an_answer_that_comes_after_its_time_out_is_never_read_by_the_next_command() {
     let server = Server::start();
     for stock in 0..50 {

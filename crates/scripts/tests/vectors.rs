@@ -8,8 +8,8 @@ use std::fmt::Write;
 
 use stockade_scripts::Scripts;
 use stockade_scripts::header::{Header, Parameter};
-use stockade_scripts::scripts::all;
-use stockade_scripts::vectors::VectorFile;
+use stockade_scripts::scripts::{all, named};
+use stockade_scripts::vectors::{Stored, VectorFile};
 use stockade_testkit::redis::Server;
 
 #[tokio::test]
@@ -77,6 +77,84 @@ fn every_key_and_argument_is_read_once_and_none_that_the_header_lacks() {
             }
         }
     }
+}
+
+/// How much has been written since the server started.
+fn writes(server: &Server) -> u64 {
+    let info: redis::InfoDict = server.run(&["INFO", "persistence"]);
+    info.get("rdb_changes_since_last_save").unwrap()
+}
+
+fn eval(server: &Server, text: &str, keys: &[String], args: &[String]) -> redis::RedisResult<redis::Value> {
+    let mut admin = server.admin().unwrap();
+    redis::cmd("EVAL")
+        .arg(text)
+        .arg(keys.len())
+        .arg(keys)
+        .arg(args)
+        .query(&mut admin)
+}
+
+/// The first call of the first vector, with one key spoilt: an error, whichever key it is, comes before the first write.
+#[test]
+fn a_key_that_is_missing_given_twice_or_of_another_type_writes_nothing() {
+    let server = Server::start();
+    let mut problems = String::new();
+    for entry in all() {
+        let (name, ready) = (entry.script.name(), entry.script.ready().unwrap());
+        let file = VectorFile::of(entry.script).unwrap();
+        let vector = &file.vectors[0];
+        let own = vector
+            .calls
+            .iter()
+            .position(|call| call.script.is_none())
+            .unwrap();
+        let call = &vector.calls[own];
+        let keys = call.keys.as_ref().unwrap_or(&vector.keys);
+        let mut attempts = vec![("the last key missing", keys[..keys.len() - 1].to_vec(), None)];
+        for (at, key) in keys.iter().enumerate() {
+            attempts.push(("another type", keys.clone(), Some(key)));
+            for other in keys.iter().filter(|other| *other != key) {
+                let mut twice = keys.clone();
+                twice[at].clone_from(other);
+                attempts.push(("given twice", twice, None));
+            }
+        }
+        for (what, keys, spoilt) in attempts {
+            server.run::<()>(&["FLUSHALL"]);
+            for (key, stored) in &vector.before {
+                let Stored::Plain(text) = stored else {
+                    panic!("{name}: a plain value first")
+                };
+                server.run::<()>(&["SET", key, text]);
+            }
+            for earlier in &vector.calls[..own] {
+                let other = named(earlier.script.as_deref().unwrap())
+                    .unwrap()
+                    .ready()
+                    .unwrap();
+                let keys = earlier.keys.as_ref().unwrap_or(&vector.keys);
+                eval(&server, &other.text, keys, &earlier.args).unwrap();
+            }
+            if let Some(key) = spoilt {
+                server.run::<()>(&["DEL", key]);
+                server.run::<String>(&["XADD", key, "*", "a", "b"]);
+            }
+            let before = writes(&server);
+            let reply = eval(&server, &ready.text, &keys, &call.args);
+            if reply.is_err() && writes(&server) != before {
+                writeln!(problems, "{name}, {what}, {keys:?}: wrote, then {reply:?}").unwrap();
+            }
+            let summed = ["deduct_many", "warm"].contains(&name);
+            if what == "given twice"
+                && !summed
+                && !matches!(&reply, Err(error) if error.code() == Some("BADARG"))
+            {
+                writeln!(problems, "{name}, {what}, {keys:?}: {reply:?}").unwrap();
+            }
+        }
+    }
+    assert!(problems.is_empty(), "{problems}");
 }
 
 /// `n` stands for any number of 0 or more, a name for any value, `name...` for any number of them.

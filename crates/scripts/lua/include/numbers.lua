@@ -44,3 +44,22 @@ local function stored(key)
   if number then return number end
   return nil, corrupt(key, text)
 end
+
+-- The error when one of the keys is missing or given twice, or nothing. A key that takes two parts would be caught by the
+-- second write, after the first.
+local function apart(keys, count)
+  local seen = {}
+  for i = 1, count do
+    local key = keys[i]
+    if not key then return bad_argument('keys', tostring(i - 1), string.format('%d', count)) end
+    if seen[key] then return bad_argument('keys', key, 'different keys') end
+    seen[key] = true
+  end
+end
+
+-- The error for a key of another type than the one expected, or nothing.
+local function wrong_type(key, expected)
+  local found = redis.call('TYPE', key)
+  found = found.ok or found
+  if found ~= 'none' and found ~= expected then return corrupt(key, false) end
+end

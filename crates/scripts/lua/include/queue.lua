@@ -7,10 +7,3 @@ local function in_hands(items, tries, id, attempt)
   if type(count) == 'table' then return nil, corrupt(tries, count) end
   return known == 1 and count == attempt
 end
-
--- The error for a key of another type than the one expected, or nothing.
-local function wrong_type(key, expected)
-  local found = redis.call('TYPE', key)
-  found = found.ok or found
-  if found ~= 'none' and found ~= expected then return corrupt(key, false) end
-end
