@@ -107,6 +107,29 @@ async fn a_full_disk_and_recovery() {
     assert_eq!(counters(&store, "A/1").await.sold, sold.len() as u64);
 }
 
+/// While reloading it turns out that an earlier write's fate is unknown: trying again cannot help.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reload_from_a_broken_ledger_poisons() {
+    let folder = tempfile::tempdir().unwrap();
+    let switch = Switch::default();
+    let store = open(folder.path(), &switch, 10_000).await;
+    store.set_stock("c", "A/1", 10).await.unwrap();
+    switch.set(Fault::Full);
+    store.deduct("o-1", "u").line("A/1", 1).await.unwrap_err();
+    switch.set(Fault::Broken);
+    until("poisoned", || {
+        matches!(store.health().readiness, Readiness::Poisoned { .. })
+    })
+    .await;
+    let refused = store.deduct("o-2", "u").line("A/1", 1).await.unwrap_err();
+    assert_eq!(refused.code(), "unavailable");
+    drop(store);
+    switch.set(Fault::None);
+    let store = open(folder.path(), &switch, 10_000).await;
+    assert_eq!(store.reservation("o-1").await.unwrap_err().code(), "not_found");
+    assert_clean(&store).await;
+}
+
 /// A batch over a failure: what was recorded before stays true, the rest is unavailable.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_batch_on_a_full_disk() {

@@ -206,6 +206,15 @@ pub enum LedgerError {
         /// Whether the disk or the quota is full.
         full: bool,
     },
+    /// An earlier write failed in a way that leaves its fate unknown: this opening writes no more, and only a new
+    /// process can tell what is on disk.
+    #[error(
+        "{path}: an earlier write failed in a way that leaves its fate unknown; look at the disk, then start again"
+    )]
+    Broken {
+        /// Which file.
+        path: PathBuf,
+    },
     /// Not a ledger, another application's file, or damaged.
     #[error("{path}: {message}")]
     Foreign {

@@ -31,8 +31,6 @@ const SWEEP_STEP: usize = 256;
 const SWEEP_ENTRY_MAX: usize = 2_048;
 /// The least number of ids that one turn may forget.
 const FORGET_STEP: usize = 256;
-/// From this size on an entry is handed over even while more commands arrive.
-const GATHER_MAX: usize = 4_096;
 /// The longest sleep: after it the clock is looked at again, since it may have jumped.
 const SLEEP_MAX: Duration = Duration::from_secs(1);
 
@@ -116,10 +114,8 @@ impl Decider {
                 self.begin(work);
             }
             self.background(commands);
-            // Commands that arrived meanwhile go along in the same entry.
-            if self.mailbox.is_empty() || self.is_large() {
-                self.hand_over();
-            }
+            // Even while more commands wait: refusals and reads could otherwise keep a change from the disk for good.
+            self.hand_over();
             self.rebuild_if_corrupt();
             self.publish();
             if self.is_over() {
@@ -195,6 +191,7 @@ impl Decider {
                 }
             }
             Message::Loaded(loaded) => self.loaded(loaded),
+            Message::Broken(why) => self.broken(&why),
             Message::StillDown(error) => {
                 if let State::Recovering { why, .. } = &mut self.state {
                     *why = format!("the ledger cannot be loaded, trying again: {error}");
@@ -253,10 +250,6 @@ impl Decider {
         }
     }
 
-    fn is_large(&self) -> bool {
-        matches!(&self.state, State::Running(running) if running.shard.unsealed() >= GATHER_MAX)
-    }
-
     // ---- failures ----
 
     fn give_up(&mut self, lost: Lost, why: &str) {
@@ -300,6 +293,14 @@ impl Decider {
             );
             self.reload(&format!("the memory contradicted itself: {what}"));
         }
+    }
+
+    fn broken(&mut self, why: &str) {
+        let state = std::mem::replace(&mut self.state, State::Poisoned);
+        if let State::Recovering { loader, .. } = state {
+            loader.end();
+        }
+        self.poison(why);
     }
 
     fn loaded(&mut self, loaded: Option<Box<Loaded>>) {

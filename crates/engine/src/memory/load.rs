@@ -209,6 +209,11 @@ impl Reloading {
                             mailbox.post(Message::Loaded(Some(Box::new(loaded))));
                             return;
                         }
+                        // Trying again cannot help: the ledger takes no more from this process.
+                        Ok(Err(error @ LedgerError::Broken { .. })) => {
+                            mailbox.post(Message::Broken(error.to_string()));
+                            return;
+                        }
                         Ok(Err(error)) => {
                             pause = (pause * 2).clamp(Duration::from_millis(50), PAUSE_MAX);
                             tracing::warn!(%error, retry_after_ms = pause.as_millis(), "reloading from the ledger failed");

@@ -45,6 +45,8 @@ enum Message {
     Loaded(Option<Box<load::Loaded>>),
     /// The ledger could not be loaded; it will be tried again.
     StillDown(String),
+    /// The ledger takes no more from this process.
+    Broken(String),
 }
 
 /// What the tier is made of.

@@ -73,6 +73,8 @@ pub enum Fault {
     Panic = 3,
     /// Waits until the fault is changed.
     Wait = 4,
+    /// Opens no epoch: an earlier write's fate is unknown.
+    Broken = 5,
 }
 
 /// A switch between the store and its real ledger.
@@ -127,6 +129,11 @@ impl Ledger for Switched {
     fn open_epoch(&self, shard: u32, owner: &str) -> Result<ShardRow, LedgerError> {
         if self.switch.is(Fault::Full) {
             return Err(full());
+        }
+        if self.switch.is(Fault::Broken) {
+            return Err(LedgerError::Broken {
+                path: "ledger.db".into(),
+            });
         }
         self.ledger.open_epoch(shard, owner)
     }

@@ -116,12 +116,8 @@ impl Writer {
 
     fn refuse_if_broken(&self, path: &Path) -> Result<(), LedgerError> {
         if self.broken {
-            return Err(LedgerError::Storage {
+            return Err(LedgerError::Broken {
                 path: path.to_path_buf(),
-                message: "an earlier write failed in a way that leaves its fate unknown: look at the disk, then start \
-                          again"
-                    .to_owned(),
-                full: false,
             });
         }
         Ok(())
@@ -267,7 +263,13 @@ impl Writer {
         match done {
             Ok(value) => match self.commit(path) {
                 Ok(()) => Ok(value),
-                Err(RecordError::NotRecorded(error) | RecordError::Unknown(error)) => Err(error),
+                Err(RecordError::NotRecorded(error)) => Err(error),
+                Err(RecordError::Unknown(error)) => {
+                    tracing::error!(%error, "it is not known whether a write is on disk; nothing more is written");
+                    Err(LedgerError::Broken {
+                        path: path.to_path_buf(),
+                    })
+                }
                 Err(error) => Err(LedgerError::Database(error.to_string())),
             },
             Err(error) => {
