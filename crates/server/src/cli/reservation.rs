@@ -55,7 +55,7 @@ pub(crate) enum Reservation {
     },
     /// Give sold units back to where they came from; without lines everything.
     Return {
-        /// The return's own id; a fresh one is made and printed when not given.
+        /// The return's own id; a fresh one is made and printed to stderr when not given.
         #[arg(long, value_parser = value::id)]
         return_id: Option<Id>,
         /// Why.
@@ -85,7 +85,7 @@ pub(crate) struct Asked {
     /// Who buys.
     #[arg(long, value_parser = value::id)]
     owner: Id,
-    /// The reservation's id; a fresh one is made and printed when not given. Sent again with the same id it has no
+    /// The reservation's id; a fresh one is made and printed to stderr when not given. Sent again with the same id it has no
     /// second effect.
     #[arg(long, value_parser = value::id)]
     id: Option<Id>,
@@ -171,12 +171,7 @@ pub(crate) async fn run(command: Reservation) -> ExitCode {
             picked,
         } => {
             let mut body = Map::new();
-            let id = return_id
-                .as_ref()
-                .map_or_else(value::fresh_id, ToString::to_string);
-            if return_id.is_none() && !picked.service.json {
-                eprintln!("return id: {id}");
-            }
+            let id = value::given_or_fresh(return_id.as_ref(), "return id");
             body.insert("id".to_owned(), json!(id));
             if let Some(reason) = reason {
                 body.insert("reason".to_owned(), json!(reason));
@@ -192,13 +187,7 @@ pub(crate) async fn run(command: Reservation) -> ExitCode {
 }
 
 async fn reserve(mode: &str, ttl_seconds: Option<u64>, asked: Asked) -> Result<(), Failure> {
-    let id = asked
-        .id
-        .as_ref()
-        .map_or_else(value::fresh_id, ToString::to_string);
-    if asked.id.is_none() && !asked.service.json {
-        eprintln!("id: {id}");
-    }
+    let id = value::given_or_fresh(asked.id.as_ref(), "id");
     let mut body = Map::new();
     body.insert("id".to_owned(), json!(id));
     body.insert("owner".to_owned(), json!(asked.owner.as_str()));

@@ -133,8 +133,8 @@ pub(crate) struct ConfigureArgs {
 /// What all changes of stock have in common.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Change {
-    /// The command's id; a fresh one is made and printed when not given. Sent again with the same id it has no second
-    /// effect.
+    /// The command's id; a fresh one is made and printed to stderr when not given. Sent again with the same id it has
+    /// no second effect.
     #[arg(long, value_parser = value::id)]
     id: Option<Id>,
     /// Refuse unless the SKU has this revision.
@@ -149,10 +149,7 @@ pub(crate) struct Change {
 
 impl Change {
     async fn send(&self, method: Method, path: String, mut body: Map<String, Value>) -> Result<(), Failure> {
-        let id = self.id.as_ref().map_or_else(value::fresh_id, ToString::to_string);
-        if self.id.is_none() && !self.service.json {
-            eprintln!("id: {id}");
-        }
+        let id = value::given_or_fresh(self.id.as_ref(), "id");
         body.insert("id".to_owned(), json!(id));
         if let Some(revision) = self.if_revision {
             body.insert("if_revision".to_owned(), json!(revision));

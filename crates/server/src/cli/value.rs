@@ -120,9 +120,15 @@ pub(crate) fn floor(text: &str) -> Result<(Id, u64), String> {
     pair(text, "LOCATION=UNITS, such as default=5", 0)
 }
 
-/// A fresh id, in the order of time.
-pub(crate) fn fresh_id() -> String {
-    uuid::Uuid::now_v7().to_string()
+/// The id that was given, or a fresh one in the order of time. A fresh one is said on stderr before anything is sent:
+/// whoever has to send the command again needs it, also a program that reads JSON from stdout.
+pub(crate) fn given_or_fresh(given: Option<&Id>, name: &str) -> String {
+    if let Some(id) = given {
+        return id.to_string();
+    }
+    let id = uuid::Uuid::now_v7().to_string();
+    eprintln!("{name}: {id}");
+    id
 }
 
 #[cfg(test)]
