@@ -7,7 +7,7 @@ use axum::http::Method;
 use serde_json::{Value, json};
 use stockade::OpenError;
 
-use super::client::{Answer, send};
+use super::client::{AUDIT, Answer, send};
 use super::{Failure, Service, ended, output, value};
 
 /// An audit reads everything: asking again after the usual time would only make it slower.
@@ -44,7 +44,7 @@ async fn audit(args: &Args) -> Result<bool, Failure> {
             timeout_ms: args.service.timeout_ms.max(AUDIT_WITHIN_MS),
             ..args.service.clone()
         };
-        let answer = send(&patient, Method::POST, "/v1/audit", Some(&body)).await;
+        let answer = send(&patient, Method::POST, AUDIT, Some(&body)).await;
         output::or_problem(args.service.json, answer)?
     };
     output::print(args.service.json, &answer, people)?;

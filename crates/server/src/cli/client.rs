@@ -19,6 +19,9 @@ use super::{Failure, Service};
 /// How the command line names itself; the service's movements then say `cli`.
 pub(crate) const AGENT: &str = concat!("stockade-cli/", env!("CARGO_PKG_VERSION"));
 
+/// The one thing that is posted and changes nothing.
+pub(crate) const AUDIT: &str = "/v1/audit";
+
 /// How often a command is sent at most.
 const TRIES_MAX: u32 = 3;
 /// The pause before the first repeat, doubled for each further one; a service that says when to come back wins.
@@ -91,7 +94,21 @@ pub(crate) async fn send(
     let authority = uri.authority().map_or(host, |a| a.as_str());
     let bytes = Bytes::from(body.map(ToString::to_string).unwrap_or_default());
     let within = Duration::from_millis(service.timeout_ms);
+    let id = body.and_then(|body| body.get("id")).and_then(|id| id.as_str());
+    let changes = method != Method::GET && path != AUDIT;
+    let unknown = |tries: u32, why: &str| {
+        let hint = match id {
+            _ if !changes => "try again later".to_owned(),
+            Some(id) => format!("it may or may not have been done; send it again with the same id, {id}"),
+            None => "it may or may not have been done; send it again, or ask for the reservation".to_owned(),
+        };
+        Failure::Unreachable(format!(
+            "no certain answer from {base} in {tries} tries: {why}; {hint}"
+        ))
+    };
 
+    // Whether a try may have been done unseen. What a later try says of itself says nothing about that one.
+    let mut unseen = false;
     let mut pause = PAUSE;
     let mut tries = 0;
     loop {
@@ -113,26 +130,31 @@ pub(crate) async fn send(
         };
         match answered {
             Ok((status, retry_after, text)) => {
-                let again =
-                    status == StatusCode::SERVICE_UNAVAILABLE || status == StatusCode::GATEWAY_TIMEOUT;
-                if !again || tries == TRIES_MAX {
-                    return judged(status, text);
+                let busy = status == StatusCode::SERVICE_UNAVAILABLE;
+                let again = busy || status == StatusCode::GATEWAY_TIMEOUT;
+                if busy && unseen && tries == TRIES_MAX {
+                    return Err(unknown(
+                        tries,
+                        &format!("HTTP {status} after a try without an answer"),
+                    ));
                 }
+                if !again || tries == TRIES_MAX {
+                    return judged(status, text, id);
+                }
+                unseen |= changes && !busy;
                 pause = retry_after.map_or(pause, |after| pause.max(after));
             }
-            Err(Unanswered::NotSent(why)) => {
+            Err(Unanswered::NotSent(why)) if !unseen => {
                 let hint = "is it running? start it with `stockade serve`, or give its address with --url";
                 return Err(Failure::Unreachable(format!(
                     "cannot reach the service at {base}: {why}; {hint}"
                 )));
             }
-            Err(Unanswered::Unknown(why)) if tries == TRIES_MAX => {
-                let hint = "it may or may not have been done; ask by id, or send it again with the same id";
-                return Err(Failure::Unreachable(format!(
-                    "no answer from {base} in {tries} tries: {why}; {hint}"
-                )));
+            Err(Unanswered::NotSent(why) | Unanswered::Unknown(why)) if tries == TRIES_MAX => {
+                return Err(unknown(tries, &why));
             }
-            Err(Unanswered::Unknown(_)) => {}
+            Err(Unanswered::NotSent(_)) => {}
+            Err(Unanswered::Unknown(_)) => unseen = changes,
         }
         sleep(pause.min(PAUSE_MAX)).await;
         pause = pause.saturating_mul(2);
@@ -171,7 +193,7 @@ async fn exchange(
     Ok((status, retry_after, String::from_utf8_lossy(&body).into_owned()))
 }
 
-fn judged(status: StatusCode, text: String) -> Result<Answer, Failure> {
+fn judged(status: StatusCode, text: String, id: Option<&str>) -> Result<Answer, Failure> {
     let body = serde_json::from_str(&text);
     match body {
         Ok(body) if status.is_success() => Ok(Answer { body, text }),
@@ -179,6 +201,7 @@ fn judged(status: StatusCode, text: String) -> Result<Answer, Failure> {
             status.as_u16(),
             body,
             text,
+            id.map(str::to_owned),
         )))),
         Err(_) => Err(Failure::Other(format!(
             "HTTP {status} with a body that is not JSON; is this the address of a Stockade service?"

@@ -15,11 +15,18 @@ pub(crate) struct Problem {
     status: u16,
     body: Value,
     text: String,
+    /// The id of the command, if it has one of its own.
+    id: Option<String>,
 }
 
 impl Problem {
-    pub(crate) fn of(status: u16, body: Value, text: String) -> Self {
-        Self { status, body, text }
+    pub(crate) fn of(status: u16, body: Value, text: String, id: Option<String>) -> Self {
+        Self {
+            status,
+            body,
+            text,
+            id,
+        }
     }
 
     /// 1 refused, 3 not known whether it was done.
@@ -57,6 +64,10 @@ impl fmt::Display for Problem {
                 part("found"),
                 part("allowed")
             )?;
+        }
+        // Refusals are answers; these are to be sent again.
+        if let Some(id) = self.id.as_ref().filter(|_| self.status >= 500) {
+            write!(f, "\n  the id was {id}")?;
         }
         Ok(())
     }

@@ -215,6 +215,89 @@ fn a_silent_service_gets_the_same_id_again() {
     );
 }
 
+/// A service that reads each request and answers it as the row says: nothing at all, or these bytes.
+fn scripted(answers: &'static [Option<&'static str>]) -> (String, std::thread::JoinHandle<Vec<String>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let served = std::thread::spawn(move || {
+        let mut bodies = Vec::new();
+        let mut open = Vec::new();
+        for answer in answers {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut received = Vec::new();
+            let mut part = [0; 4_096];
+            while !received.ends_with(b"}") {
+                let read = std::io::Read::read(&mut stream, &mut part).unwrap();
+                received.extend_from_slice(&part[..read]);
+            }
+            let text = String::from_utf8(received).unwrap();
+            bodies.push(text.split("\r\n\r\n").nth(1).unwrap().to_owned());
+            if let Some(answer) = answer {
+                stream.write_all(answer.as_bytes()).unwrap();
+            }
+            open.push(stream);
+        }
+        // From here on connections are refused.
+        drop(listener);
+        bodies
+    });
+    (url, served)
+}
+
+const BUSY: &str = "HTTP/1.1 503 Service Unavailable\r\ncontent-length: 81\r\n\r\n\
+                    {\"title\":\"Overloaded\",\"code\":\"overloaded\",\"detail\":\"Nothing was changed; later.\"}  ";
+
+#[test]
+fn an_unseen_try_leaves_the_outcome_unknown() {
+    const ROWS: [&[Option<&str>]; 3] = [&[None, Some(BUSY), Some(BUSY)], &[None], &[None, None, None]];
+    for answers in ROWS {
+        for json in [false, true] {
+            let (url, served) = scripted(answers);
+            let mut line = vec![
+                "reservation",
+                "deduct",
+                "A=1",
+                "--owner",
+                "u",
+                "--timeout-ms",
+                "200",
+            ];
+            if json {
+                line.push("--json");
+            }
+            let said = transcript(&url, &line);
+            let bodies = served.join().unwrap();
+            let body: serde_json::Value = serde_json::from_str(&bodies[0]).unwrap();
+            let id = body["id"].as_str().unwrap();
+            assert!(said.contains("exit: 3\n--- stdout\n--- stderr\n"), "{said}");
+            assert!(said.contains(&format!("\nid: {id}\n")), "{said}");
+            assert!(
+                said.contains(&format!(
+                    "may or may not have been done; send it again with the same id, {id}"
+                )),
+                "{said}"
+            );
+            assert!(!said.contains("Nothing was changed"), "{said}");
+        }
+    }
+}
+
+#[test]
+fn tries_that_were_all_turned_away_changed_nothing() {
+    let (url, served) = scripted(&[Some(BUSY), Some(BUSY), Some(BUSY)]);
+    let said = transcript(&url, &["reservation", "deduct", "A=1", "--owner", "u"]);
+    let bodies = served.join().unwrap();
+    let body: serde_json::Value = serde_json::from_str(&bodies[0]).unwrap();
+    assert!(
+        said.contains("exit: 1\n") && said.contains("Nothing was changed"),
+        "{said}"
+    );
+    assert!(
+        said.contains(&format!("the id was {}", body["id"].as_str().unwrap())),
+        "{said}"
+    );
+}
+
 #[test]
 fn a_stopped_service_is_audited_on_its_folder() {
     let mut service = Service::start();
