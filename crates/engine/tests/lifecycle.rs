@@ -11,6 +11,7 @@ mod common;
 mod ten_lines;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use common::{Rng, START, assert_clean, counters, open_at};
@@ -245,6 +246,41 @@ async fn the_last_handle_dropped_by_a_woken_task() {
         let task = tokio::spawn(async move { store.set_stock("c-1", "A/1", 1).await.map(|_| ()) });
         task.await.unwrap().unwrap();
     }
+}
+
+/// Refusals that never stop do not keep a confirm from the disk.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_confirm_is_answered_while_losers_go_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Stockade::open(folder.path()).await.unwrap();
+    store.set_stock("c-1", "A/1", 1).await.unwrap();
+    store.reserve("winner", "u").line("A/1", 1).await.unwrap();
+    let stop = Arc::new(AtomicBool::new(false));
+    let losers: Vec<_> = (0..512)
+        .map(|task| {
+            let (store, stop) = (store.clone(), stop.clone());
+            tokio::spawn(async move {
+                let mut refused = 0_u64;
+                while !stop.load(Ordering::Relaxed) {
+                    let id = format!("loser-{task}-{refused}");
+                    let error = store.deduct(&id, "u").line("A/1", 1).await.unwrap_err();
+                    assert_eq!(error.code(), "insufficient_stock");
+                    refused += 1;
+                }
+                refused
+            })
+        })
+        .collect();
+    let confirm = tokio::time::timeout(Duration::from_secs(5), store.confirm("winner").into_future());
+    let confirmed = confirm.await;
+    stop.store(true, Ordering::Relaxed);
+    assert_eq!(confirmed.unwrap().unwrap().code, DoneCode::Ok);
+    let mut refused = 0;
+    for loser in losers {
+        refused += loser.await.unwrap();
+    }
+    assert!(refused > 0);
+    assert_clean(&store).await;
 }
 
 /// A machine that came up with a clock far ahead, and was set right: holds still end when their time is over.
