@@ -10,7 +10,7 @@ use crate::rounds::Figures;
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Orders a run.
-    #[arg(long, default_value_t = 300_000)]
+    #[arg(long, default_value_t = 1_000_000)]
     orders: u64,
     /// Orders in flight.
     #[arg(long, default_value_t = 512)]

@@ -9,7 +9,7 @@ use crate::rounds::Figures;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Orders a run; with few in flight fewer are sent (2,000 for each in flight).
+    /// Orders a run; at most 20,000 for each in flight, since one at a time the disk gives some thousands a second.
     #[arg(long, default_value_t = 1_000_000)]
     orders: u64,
     /// Orders in flight.
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
                 mode,
                 round: 0,
             };
-            let orders = args.orders.min(in_flight * 2_000);
+            let orders = args.orders.min(in_flight * 20_000);
             let run = bench.one_a_call(shape, orders, *in_flight)?;
             figures.push(run.rate());
             bench.close()?;
