@@ -148,8 +148,11 @@ fn run_all(steps: &[Step], rules: Rules, rebuild_at: &[usize]) {
             if let Some(entry) = &entry {
                 ledger.fold(entry);
             }
-            let _ = (oracle.apply(now, &step.action), swept.apply(now, &step.action));
-            let _ = forgetful.apply(now, &step.action);
+            let repeated = format!("again, step {number}: {:?}", step.action);
+            assert_eq!(plain(&again), oracle.apply(now, &step.action), "{repeated}");
+            assert_eq!(again.reply, swept.apply(now, &step.action).reply, "swept, {repeated}");
+            let other = forgetful.apply(now, &step.action);
+            assert_eq!(again.reply, other.reply, "forgetful, {repeated}");
         }
     }
 }
