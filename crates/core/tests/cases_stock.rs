@@ -398,3 +398,45 @@ fn b63_units_of_an_era_that_is_over_free_nothing_in_this_one() {
     third.supersedes = Some(id("new"));
     assert_eq!(code(&apply(&mut shard, T0, third)), "ok");
 }
+
+/// What operators changed is shown only once it is on disk; counters alone may be ahead of it.
+#[test]
+fn answers_that_show_a_sku_need_its_last_change() {
+    let mut shard = revive();
+    let read = |shard: &mut stockade_core::Shard| {
+        let read = stockade_core::Action::ShowStock { sku: common::id("S") };
+        apply(shard, T0, read).needs
+    };
+    supply(&mut shard, "S", 100);
+    assert_eq!(read(&mut shard), 1);
+    shard.seal(1);
+    assert_eq!(read(&mut shard), 1);
+    let first = configure("c", "S", Changes::default());
+    assert_eq!(apply(&mut shard, T0, first.clone()).needs, 2);
+    shard.seal(2);
+    // A reservation changes counters only.
+    apply(&mut shard, T0, reserve("o", "u", "S"));
+    assert_eq!(read(&mut shard), 2);
+    shard.seal(3);
+    let change = adjust("a", "S", "default", 1);
+    assert_eq!(apply(&mut shard, T0, change).needs, 4);
+    assert_eq!(read(&mut shard), 4);
+    let replay = apply(&mut shard, T0, first);
+    assert_eq!((code(&replay), replay.needs), ("replayed", 4));
+
+    let mut stale = adjust("b", "S", "default", 1);
+    stale.expect = Expect::Revision(1);
+    let refused = apply(&mut shard, T0, stale);
+    assert_eq!((code(&refused), refused.needs), ("revision_conflict", 4));
+    let mut stale = reserve("p", "u", "S");
+    stale.lines[0].if_revision = Some(1);
+    let refused = apply(&mut shard, T0, stale);
+    assert_eq!((code(&refused), refused.needs), ("revision_conflict", 4));
+    // What shows no more than counters does not wait.
+    let short = apply(&mut shard, T0, reserve("q", "u", "S*1000"));
+    assert_eq!((code(&short), short.needs), ("insufficient_stock", 0));
+    let mut absent = set("d", "T", "default", 1, Count::Create);
+    absent.expect = Expect::Revision(1);
+    let refused = apply(&mut shard, T0, absent);
+    assert_eq!((code(&refused), refused.needs), ("revision_conflict", 0));
+}

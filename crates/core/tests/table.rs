@@ -286,7 +286,7 @@ fn reading() {
             Pending, read() => "ok", HELD => HELD, Before;
             Confirmed, read() => "ok", SOLD => SOLD, Before;
             Expired, read() => "ok", HELD => FREE, Now;
-            Pending, Action::ShowStock { sku: id("S") } => "ok", HELD => HELD, Nothing;
+            Pending, Action::ShowStock { sku: id("S") } => "ok", HELD => HELD, Before;
             Pending, Action::ShowStock { sku: id("X") } => "unknown_sku", HELD => HELD, Nothing;
         },
     );

@@ -157,6 +157,20 @@ impl Shard {
                 found: Some(sku.revision),
             })
         })
+        .map_err(|stop| match stop {
+            // The revisions that it shows must be on disk.
+            Stop::Refused(refusal, needs) => Stop::Refused(refusal, needs.max(self.changed_seq(asks))),
+            Stop::LookUp(..) | Stop::Corrupt(_) => stop,
+        })
+    }
+
+    // The last operator's change of any of these SKUs.
+    fn changed_seq(&self, asks: &[Ask<'_>]) -> u64 {
+        asks.iter()
+            .filter_map(|ask| self.skus.get(ask.slot).ok())
+            .map(|sku| sku.changed_seq)
+            .max()
+            .unwrap_or(0)
     }
 
     // Refuses if the check finds anything; with all lines for which it does.

@@ -15,6 +15,8 @@ pub(super) struct Sku {
     tenant_name: Id,
     pub(super) name: Id,
     pub(super) revision: u64,
+    /// The entry of the last operator's change; 0 as loaded.
+    pub(super) changed_seq: u64,
     pub(super) limit_per_owner: Option<u64>,
     pub(super) opens_at: Option<Millis>,
     pub(super) closes_at: Option<Millis>,
@@ -46,6 +48,7 @@ impl Sku {
             tenant_name,
             name,
             revision: 0,
+            changed_seq: 0,
             limit_per_owner: settings.limit_per_owner,
             opens_at: settings.opens_at,
             closes_at: settings.closes_at,

@@ -31,7 +31,8 @@ impl Shard {
     pub(super) fn show_stock(&mut self, call: &Call<'_>, sku: &Id) -> Try<Decision> {
         let slot = self.known_sku(call, sku)?;
         self.end_all_due()?;
-        self.stock(slot, DoneCode::Ok, None, 0)
+        let needs = self.skus.get(slot)?.changed_seq;
+        self.stock(slot, DoneCode::Ok, None, needs)
     }
 
     pub(super) fn set(&mut self, call: &mut Call<'_>, set: &Set) -> Try<Decision> {
@@ -192,7 +193,9 @@ impl Shard {
         }
         let slot = self.known_sku(call, &past.record.sku)?;
         self.end_all_due()?;
-        self.stock(slot, DoneCode::Replayed, Some(past.record.revision), past.seq)
+        // Shows the SKU as it is now. Only its counters may be ahead of the disk.
+        let needs = past.seq.max(self.skus.get(slot)?.changed_seq);
+        self.stock(slot, DoneCode::Replayed, Some(past.record.revision), needs)
             .map(Some)
     }
 
@@ -201,8 +204,8 @@ impl Shard {
         match expect {
             Expect::Any => Ok(()),
             Expect::Revision(expected) if expected == sku.revision => Ok(()),
-            Expect::Revision(expected) => Err(conflict(&sku.name, Some(expected), Some(sku.revision))),
-            Expect::Absent => Err(conflict(&sku.name, None, Some(sku.revision))),
+            Expect::Revision(expected) => Err(conflict(&sku.name, Some(expected), Some(sku))),
+            Expect::Absent => Err(conflict(&sku.name, None, Some(sku))),
         }
     }
 
@@ -228,6 +231,7 @@ impl Shard {
         let (at, seq) = (self.clock, self.chain.next_seq());
         let sku = self.skus.get_mut(slot)?;
         sku.revision = sku.revision.saturating_add(1);
+        sku.changed_seq = seq;
         let revision = sku.revision;
         let settings: Option<Settings> =
             (created || command.verb == StockVerb::Configure).then(|| sku.settings());
@@ -267,9 +271,14 @@ pub(super) fn row<T>(sku: &Id, location: Option<&Id>, detail: T) -> RefusedLine<
     }
 }
 
-fn conflict(sku: &Id, expected: Option<u64>, found: Option<u64>) -> Stop {
-    let detail = Conflict { expected, found };
-    Stop::from(Refusal::RevisionConflict(vec![row(sku, None, detail)]))
+// The revision that it shows must be on disk.
+fn conflict(name: &Id, expected: Option<u64>, found: Option<&Sku>) -> Stop {
+    let detail = Conflict {
+        expected,
+        found: found.map(|sku| sku.revision),
+    };
+    let refusal = Refusal::RevisionConflict(vec![row(name, None, detail)]);
+    Stop::Refused(refusal, found.map_or(0, |sku| sku.changed_seq))
 }
 
 pub(super) fn known_place(sku: &Sku, location: &Id) -> Try<u8> {
