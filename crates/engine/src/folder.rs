@@ -11,15 +11,15 @@ use crate::error::OpenError;
 /// The name of the lock's file inside the data folder. It holds the id of the process that has the folder.
 const LOCK: &str = "lock";
 
-/// Held while the store is open. The operating system lets go of it when the process dies, however that happens.
+/// Held while a store is open, or while somebody looks at its ledger without one. The operating system lets go of it when the process dies, however that happens.
 #[derive(Debug)]
-pub(crate) struct FolderLock {
+pub struct FolderLock {
     _file: File,
 }
 
 impl FolderLock {
     /// Makes the folder if it is missing and takes it.
-    pub(crate) fn take(folder: &Path) -> Result<Self, OpenError> {
+    pub fn take(folder: &Path) -> Result<Self, OpenError> {
         std::fs::create_dir_all(folder).map_err(|error| trouble(folder, "making the folder", &error))?;
         let path = folder.join(LOCK);
         let mut file = OpenOptions::new()

@@ -47,5 +47,6 @@ pub use calls::{
     Returned, SetCall, StockChanged, TransferCall,
 };
 pub use error::{Error, OpenError};
+pub use folder::FolderLock;
 pub use stockade_core as rules;
 pub use stockade_ledger as ledger;

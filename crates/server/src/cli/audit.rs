@@ -1,11 +1,15 @@
 //! `stockade audit`: against a running service, or on the folder of a stopped one.
+//!
+//! On a folder no store is opened: that would start a new epoch, end what is due, and fail on just those ledgers whose
+//! audit is wanted most. The ledger is compared with its own movements; there is no memory to compare it with.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use axum::http::Method;
 use serde_json::{Value, json};
-use stockade::OpenError;
+use stockade::{FolderLock, OpenError};
+use stockade_ledger::{Finding, Ledger as _, LedgerError, Sqlite};
 
 use super::client::{AUDIT, Answer, send};
 use super::{Failure, Service, ended, output, value};
@@ -16,7 +20,8 @@ const AUDIT_WITHIN_MS: u64 = 600_000;
 /// How to audit.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The data folder of a stopped service, instead of asking the running one.
+    /// The data folder of a stopped service, instead of asking the running one. Compares the ledger with its movements
+    /// and changes neither.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     /// The most findings to list.
@@ -37,7 +42,7 @@ pub(crate) async fn run(args: Args) -> ExitCode {
 /// Whether all is well.
 async fn audit(args: &Args) -> Result<bool, Failure> {
     let answer = if let Some(folder) = &args.data {
-        on_folder(folder, args.limit).await?
+        on_folder(folder, args.limit)?
     } else {
         let body = json!({"limit": args.limit});
         let patient = Service {
@@ -51,31 +56,64 @@ async fn audit(args: &Args) -> Result<bool, Failure> {
     Ok(answer.body.get("clean").and_then(Value::as_bool) == Some(true))
 }
 
-async fn on_folder(folder: &PathBuf, limit: u64) -> Result<Answer, Failure> {
-    // A mistyped folder must not become a new, empty and clean store.
-    if !folder.is_dir() {
+/// The only shard of a folder.
+const SHARD: u32 = 0;
+
+fn on_folder(folder: &Path, limit: u64) -> Result<Answer, Failure> {
+    // A mistyped folder must not become a new, empty and clean ledger.
+    if !folder.join(Sqlite::FILE).is_file() {
         let message = format!(
-            "{}: no such folder; give the --data of the service",
-            folder.display()
+            "{}: no {} there; give the --data of the service",
+            folder.display(),
+            Sqlite::FILE
         );
         return Err(Failure::Usage(message));
     }
-    let store = stockade::Stockade::open(folder).await.map_err(|e| match e {
+    let other = |e: LedgerError| Failure::Other(e.to_string());
+    let lock = FolderLock::take(folder).map_err(|e| match e {
         OpenError::Locked { .. } => {
             Failure::Other(format!("{e}; or leave out --data to ask the running service"))
         }
         OpenError::Folder { .. } | OpenError::Ledger(_) => Failure::Other(e.to_string()),
     })?;
+    let ledger = Sqlite::open(folder).map_err(other)?;
+    let view = ledger.view().map_err(other)?;
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    let report = store.audit(limit).await;
-    let closed = store.close().await;
-    let report = report.map_err(|e| Failure::Other(e.to_string()))?;
-    closed.map_err(|e| Failure::Other(format!("the store did not close well: {e}")))?;
+    // One more than there is room for shows whether there are more.
+    let mut findings = Vec::new();
+    match view.audit(SHARD, limit.saturating_add(1)) {
+        Ok(found) => findings = found,
+        Err(why) => findings.push(unreadable("movements", why)?),
+    }
+    let mut skus = 0;
+    if let Err(why) = view.skus(SHARD, &mut |_| skus += 1) {
+        findings.push(unreadable("sku", why)?);
+    }
+    let mut live = 0;
+    if let Err(why) = view.live(SHARD, &mut |_| live += 1) {
+        findings.push(unreadable("reservation", why)?);
+    }
+    let truncated = findings.len() > limit;
+    findings.truncate(limit);
+    drop((view, ledger, lock));
     let failed = |e: serde_json::Error| Failure::Other(format!("the report could not be written: {e}"));
-    let view = crate::http::AuditView::of(&report);
+    let view = crate::http::AuditView::new(&findings, truncated, skus, live);
     let text = serde_json::to_string(&view).map_err(failed)?;
     let body = serde_json::from_str(&text).map_err(failed)?;
     Ok(Answer { body, text })
+}
+
+/// A value that no ledger writes is a finding: a store would stop at it. Anything else is trouble with the disk.
+fn unreadable(what: &str, why: LedgerError) -> Result<Finding, Failure> {
+    match why {
+        LedgerError::Corrupt { .. } | LedgerError::Database(_) => Ok(Finding {
+            what: what.to_owned(),
+            place: format!("shard {SHARD}"),
+            expected: "records that can be read".to_owned(),
+            found: why.to_string(),
+        }),
+        _ => Err(Failure::Other(why.to_string())),
+    }
 }
 
 fn people(body: &Value) -> String {

@@ -319,6 +319,43 @@ fn a_stopped_service_is_audited_on_its_folder() {
 }
 
 #[test]
+fn an_audit_of_a_folder_changes_nothing_and_needs_no_ledger_that_loads() {
+    let mut service = Service::start();
+    service.stock("needle-in-the-file", 5);
+    service.reserve("o", "u", "needle-in-the-file", 2).is(201, "ok");
+    service.signal("-TERM");
+    assert!(service.ended().success());
+    let folder = service.data.to_string_lossy().into_owned();
+    let file = service.data.join("ledger.db");
+    let before = std::fs::read(&file).unwrap();
+    let said = transcript("http://127.0.0.1:1", &["audit", "--data", &folder]);
+    assert!(said.contains("exit: 0\n"), "{said}");
+    assert!(std::fs::read(&file).unwrap() == before, "it wrote to the ledger");
+
+    // One of the places that hold the name gets a byte that no name has: the store cannot load that.
+    let mut damaged = before.clone();
+    let needle = b"needle-in-the-file";
+    let places: Vec<usize> = (0..before.len() - needle.len())
+        .filter(|at| before[*at..].starts_with(needle))
+        .collect();
+    for at in places {
+        damaged[at] = 0x01;
+    }
+    std::fs::write(&file, &damaged).unwrap();
+    let refused = crate::service::serve(&service.data, &[]).output().unwrap();
+    assert!(!refused.status.success(), "the store loads it");
+    std::fs::write(&file, &damaged).unwrap();
+    let said = transcript("http://127.0.0.1:1", &["audit", "--data", &folder]);
+    assert!(said.contains("exit: 1\n") && said.contains("findings"), "{said}");
+
+    let empty = tempfile::tempdir().unwrap();
+    let folder = empty.path().to_string_lossy().into_owned();
+    let said = transcript("http://127.0.0.1:1", &["audit", "--data", &folder]);
+    assert!(said.contains("exit: 2\n"), "{said}");
+    assert_eq!(std::fs::read_dir(empty.path()).unwrap().count(), 0);
+}
+
+#[test]
 fn the_helper_reads_answers() {
     // The raw client of these tests against the service, so that a fault in it is not taken for one of the service.
     let service = Service::start();

@@ -89,12 +89,16 @@ pub(crate) struct AuditView<'a> {
 
 impl<'a> AuditView<'a> {
     pub(crate) fn of(report: &'a stockade::AuditReport) -> Self {
+        Self::new(&report.findings, report.truncated, report.skus, report.live)
+    }
+
+    pub(crate) fn new(findings: &'a [Finding], truncated: bool, skus: u64, live_reservations: u64) -> Self {
         Self {
-            clean: report.findings.is_empty(),
-            findings: Each(&report.findings),
-            truncated: report.truncated,
-            skus: report.skus,
-            live_reservations: report.live,
+            clean: findings.is_empty(),
+            findings: Each(findings),
+            truncated,
+            skus,
+            live_reservations,
         }
     }
 }
