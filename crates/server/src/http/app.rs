@@ -10,6 +10,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use stockade::Stockade;
 use stockade_core::{Action, Command, Done, Id};
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::answer::{self, Answer};
@@ -31,6 +32,8 @@ pub(crate) struct Limits {
 pub(crate) struct App {
     pub(crate) store: Stockade,
     pub(crate) metrics: Metrics,
+    /// Each audit holds a copy of the shard and reads the whole ledger: one at a time.
+    auditing: Arc<Semaphore>,
     limits: Limits,
     http: Id,
     cli: Id,
@@ -52,6 +55,7 @@ impl App {
         Arc::new(Self {
             store,
             metrics,
+            auditing: Arc::new(Semaphore::new(1)),
             limits,
             http: name("http"),
             cli: name("cli"),
@@ -171,6 +175,25 @@ impl App {
     pub(crate) async fn show(&self, headers: &HeaderMap, action: Action) -> Result<Answer, Problem> {
         let command = self.command(headers, action);
         Ok(Answer::changed(self.ask(self.store.submit(command)).await?))
+    }
+
+    /// Audits, however long it takes. When the caller hangs up it goes on, and so does the refusal of another one.
+    pub(crate) async fn audit(&self, limit: usize) -> Result<stockade::AuditReport, Problem> {
+        let permit = Arc::clone(&self.auditing)
+            .try_acquire_owned()
+            .map_err(|_| Problem::Auditing)?;
+        let store = self.store.clone();
+        let audit = tokio::spawn(async move {
+            let report = store.audit(limit).await;
+            drop(permit);
+            report
+        });
+        match audit.await {
+            Ok(report) => report.map_err(Problem::from),
+            Err(why) => Err(Problem::Unavailable {
+                why: format!("the audit broke: {why}"),
+            }),
+        }
     }
 
     fn too_late(&self) -> String {

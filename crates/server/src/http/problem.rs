@@ -14,6 +14,9 @@ use super::answer;
 use super::code::Code;
 use super::view::ReservationView;
 
+/// When to ask for an audit again while one is under way: it takes a few seconds per million reservations.
+const AUDIT_AGAIN_MS: u64 = 5_000;
+
 /// A fault of the request.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct FieldError {
@@ -33,6 +36,8 @@ pub(crate) enum Problem {
     Overloaded {
         retry_after_ms: u64,
     },
+    /// Another audit is under way.
+    Auditing,
     Unavailable {
         why: String,
     },
@@ -72,7 +77,7 @@ impl Problem {
     pub(crate) fn code(&self) -> Code {
         match self {
             Self::Refused(refusal) => refusal_code(refusal),
-            Self::Overloaded { .. } => Code::Overloaded,
+            Self::Overloaded { .. } | Self::Auditing => Code::Overloaded,
             Self::Unavailable { .. } => Code::Unavailable,
             Self::OutcomeUnknown { .. } => Code::OutcomeUnknown,
             Self::Malformed { .. } => Code::Malformed,
@@ -93,6 +98,11 @@ impl Problem {
             Self::Overloaded { retry_after_ms } => {
                 view.detail = "Too many commands wait. Nothing was changed; send it again later.".into();
                 view.retry_after_ms = Some(*retry_after_ms);
+            }
+            Self::Auditing => {
+                view.detail =
+                    "An audit is under way; one at a time. Nothing was changed; ask again later.".into();
+                view.retry_after_ms = Some(AUDIT_AGAIN_MS);
             }
             Self::Unavailable { why } => {
                 view.detail = format!("Nothing was changed: {why}").into();

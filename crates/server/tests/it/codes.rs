@@ -383,3 +383,32 @@ fn pages_of_other_sites_may_not_send_commands() {
         .call("POST", "/v1/reservations", &[("Origin", own.as_str())], order)
         .is(201, "ok");
 }
+
+#[test]
+fn one_audit_at_a_time() {
+    let service = Service::start();
+    service.stock("A", 10_000);
+    for batch in 0..3 {
+        let reservations: Vec<Value> = (0..1_000)
+            .map(|n| json!({"id": format!("{batch}-{n}"), "owner": "u", "mode": "reserve", "lines": [{"sku": "A", "quantity": 1}]}))
+            .collect();
+        let body = json!({"reservations": reservations}).to_string();
+        assert_eq!(service.post("/v1/reservations/batch", &body).status, 200);
+    }
+    let mut callers: Vec<_> = (0..20).map(|_| service.connect()).collect();
+    for caller in &mut callers {
+        let request = format!(
+            "POST /v1/audit HTTP/1.1\r\nhost: {}\r\ncontent-length: 0\r\n\r\n",
+            service.address
+        );
+        std::io::Write::write_all(caller, request.as_bytes()).unwrap();
+    }
+    let answers: Vec<_> = callers.iter_mut().map(crate::service::read_answer).collect();
+    let (audited, refused): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer.status == 200);
+    assert!(!audited.is_empty() && !refused.is_empty(), "{answers:?}");
+    for answer in refused {
+        answer.is(503, "overloaded");
+        assert_eq!(answer.header("retry-after"), Some("5"));
+    }
+    service.audit_is_clean();
+}

@@ -119,8 +119,7 @@ pub(crate) async fn audit(State(app): State<Arc<App>>, request: Request) -> Resp
             .limit
             .and_then(|limit| usize::try_from(limit).ok())
             .unwrap_or(100);
-        // However long it takes: it reads everything, and a caller who no longer waits hangs up.
-        let report = app.store.audit(limit).await?;
+        let report = app.audit(limit).await?;
         Answer::json(&AuditView::of(&report))
     })
     .await
