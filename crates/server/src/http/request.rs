@@ -65,6 +65,17 @@ pub(crate) fn agreed_id(header: Option<Id>, body: Option<Id>) -> Result<Id, Prob
     }
 }
 
+/// The command's id is the one in the path: an `Idempotency-Key` that says another one is a mistake of the caller.
+pub(crate) fn same_id(header: Option<&Id>, path: &Id) -> Result<(), Problem> {
+    match header {
+        Some(header) if header != path => {
+            let allowed = format!("the id of the path, {path}, or no such header");
+            Err(Problem::invalid("Idempotency-Key", header.as_str(), allowed))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The condition on the revision: `If-Match: "3"`, `If-None-Match: *`, or `if_revision` of the body.
 pub(crate) fn expect(headers: &HeaderMap, if_revision: Option<u64>) -> Result<Expect, Problem> {
     let one = |name: HeaderName, shown: &'static str| {

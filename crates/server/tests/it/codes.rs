@@ -385,6 +385,27 @@ fn pages_of_other_sites_may_not_send_commands() {
 }
 
 #[test]
+fn a_key_that_is_not_the_id_of_the_path_is_refused() {
+    let service = Service::start();
+    service.stock("A", 5);
+    service.reserve("o", "u", "A", 2).is(201, "ok");
+    let ends_at = service.get("/v1/reservations/o").json()["reservation"]["expires_at_ms"].clone();
+    let extend = json!({"expires_at_ms": ends_at}).to_string();
+    for (verb, body) in [("extend", extend.as_str()), ("confirm", "{}"), ("cancel", "{}")] {
+        let path = format!("/v1/reservations/o/{verb}");
+        let send = |key: &str| service.call("POST", &path, &[("idempotency-key", key)], body.as_bytes());
+        let problem = send("another").is(422, "invalid");
+        has(
+            &problem["errors"][0],
+            &json!({"field": "Idempotency-Key", "found": "another", "allowed": "the id of the path, o, or no such header"}),
+        );
+        assert_eq!(service.counters("A")[2], if verb == "cancel" { 2 } else { 0 });
+        let taken = send("o");
+        assert!(taken.status == 200 || verb == "cancel", "{}", taken.text);
+    }
+}
+
+#[test]
 fn one_audit_at_a_time() {
     let service = Service::start();
     service.stock("A", 10_000);

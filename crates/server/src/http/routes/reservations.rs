@@ -18,7 +18,7 @@ use crate::http::kind::Choice;
 use crate::http::metrics::Route;
 use crate::http::openapi::{CommandProblems, LifecycleProblems, ReadProblems, ReserveProblems};
 use crate::http::problem::Problem;
-use crate::http::request::{Query, agreed_id, path_id};
+use crate::http::request::{Query, agreed_id, path_id, same_id};
 use crate::http::view::{Each, ReservationView};
 
 const STATUSES: Choice<Status> = Choice(&[
@@ -115,7 +115,10 @@ pub(crate) async fn show(State(app): State<Arc<App>>, request: Request) -> Respo
     post,
     path = "/v1/reservations/{id}/confirm",
     tag = "reservations",
-    params(("id" = String, Path, description = "Percent-encoded")),
+    params(
+        ("id" = String, Path, description = "Percent-encoded"),
+        ("Idempotency-Key" = Option<String>, Header, description = "Not needed; if given, the id of the path")
+    ),
     request_body = ConfirmBody,
     responses((status = 200, description = "Confirmed", body = ReservationAnswer<'static>), ReserveProblems)
 )]
@@ -123,6 +126,7 @@ pub(crate) async fn confirm(State(app): State<Arc<App>>, request: Request) -> Re
     app.answer(Route::Confirm, request, |app, request| async move {
         let id = path_id(&request, "id")?;
         let read = app.read(request, |object, _| ConfirmBody::read(object)).await?;
+        same_id(read.header_id.as_ref(), &id)?;
         let ConfirmBody { lines, payload } = read.body;
         let action = Action::Confirm(Confirm { id, lines, payload });
         Ok(Answer::changed(app.submit(&read.headers, action).await?))
@@ -137,7 +141,10 @@ pub(crate) async fn confirm(State(app): State<Arc<App>>, request: Request) -> Re
     post,
     path = "/v1/reservations/{id}/cancel",
     tag = "reservations",
-    params(("id" = String, Path, description = "Percent-encoded")),
+    params(
+        ("id" = String, Path, description = "Percent-encoded"),
+        ("Idempotency-Key" = Option<String>, Header, description = "Not needed; if given, the id of the path")
+    ),
     request_body = CancelBody,
     responses((status = 200, description = "Cancelled", body = ReservationAnswer<'static>), LifecycleProblems)
 )]
@@ -145,6 +152,7 @@ pub(crate) async fn cancel(State(app): State<Arc<App>>, request: Request) -> Res
     app.answer(Route::Cancel, request, |app, request| async move {
         let id = path_id(&request, "id")?;
         let read = app.read(request, |object, _| CancelBody::read(object)).await?;
+        same_id(read.header_id.as_ref(), &id)?;
         let action = Action::Cancel(Cancel {
             id,
             reason: read.body.reason,
@@ -159,7 +167,10 @@ pub(crate) async fn cancel(State(app): State<Arc<App>>, request: Request) -> Res
     post,
     path = "/v1/reservations/{id}/extend",
     tag = "reservations",
-    params(("id" = String, Path, description = "Percent-encoded")),
+    params(
+        ("id" = String, Path, description = "Percent-encoded"),
+        ("Idempotency-Key" = Option<String>, Header, description = "Not needed; if given, the id of the path")
+    ),
     request_body = ExtendBody,
     responses((status = 200, description = "Extended", body = ReservationAnswer<'static>), LifecycleProblems)
 )]
@@ -167,6 +178,7 @@ pub(crate) async fn extend(State(app): State<Arc<App>>, request: Request) -> Res
     app.answer(Route::Extend, request, |app, request| async move {
         let id = path_id(&request, "id")?;
         let read = app.read(request, |object, _| ExtendBody::read(object)).await?;
+        same_id(read.header_id.as_ref(), &id)?;
         let action = Action::Extend(Extend {
             id,
             ends_at: read.body.expires_at_ms,
