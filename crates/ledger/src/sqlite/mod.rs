@@ -9,6 +9,7 @@ mod errors;
 mod history;
 mod ids;
 mod index;
+mod map;
 mod migrate;
 mod names;
 mod open;

@@ -3,16 +3,16 @@
 //! What is here was read or written by the writer itself; it is emptied when a transaction is rolled back or another
 //! process wrote, since numbers may then mean something else.
 
-use std::collections::HashMap;
-
 use rusqlite::{Connection, OptionalExtension, params};
 use stockade_core::Id;
+
+use super::map::Map;
 
 /// The writer's numbers.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    names: HashMap<Id, i64>,
-    skus: HashMap<i64, HashMap<Id, i64>>,
+    names: Map<Id, i64>,
+    skus: Map<i64, Map<Id, i64>>,
 }
 
 impl Names {

@@ -5,13 +5,13 @@
 //! UPDATE per run, not one per order.
 
 use std::cell::OnceCell;
-use std::collections::HashMap;
 
 use rusqlite::{CachedStatement, Connection, ErrorCode, OptionalExtension, params};
 use stockade_core::{Change, Counters, Effect, Entry, Id, Move, Reservation, Status, Verb};
 
 use super::codes::{PLACES, RETURN, mode_code, status_code, stock_verb_code, verb_code};
 use super::ids::{Ids, Tops};
+use super::map::Map;
 use super::names::Names;
 use super::stock::{record_return, record_stock};
 use crate::api::RecordError;
@@ -107,9 +107,9 @@ pub(super) struct Run<'r, 'c> {
     tops: &'c mut Tops,
     scanned: OnceCell<super::tail::Numbers>,
     touched: Vec<Touched<'r>>,
-    by_id: HashMap<(i64, &'r str), usize>,
+    by_id: Map<(i64, &'r str), usize>,
     tallies: Vec<Tally<'r>>,
-    by_stock: HashMap<(i64, i64), usize>,
+    by_stock: Map<(i64, i64), usize>,
 }
 
 /// Checks what can be checked without the ledger: one shard, one epoch, gapless, each naming the tag before.
@@ -158,9 +158,9 @@ impl<'r, 'c> Run<'r, 'c> {
             tops,
             scanned: OnceCell::new(),
             touched: Vec::new(),
-            by_id: HashMap::new(),
+            by_id: Map::default(),
             tallies: Vec::new(),
-            by_stock: HashMap::new(),
+            by_stock: Map::default(),
         }
     }
 
@@ -177,6 +177,9 @@ impl<'r, 'c> Run<'r, 'c> {
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)",
             )?,
         };
+        let effects = run.iter().map(|entry| entry.effects.len()).sum();
+        self.touched.reserve(effects);
+        self.by_id.reserve(effects);
         for entry in run {
             for effect in &entry.effects {
                 self.effect(effect, &mut inserts)?;

@@ -10,19 +10,20 @@
 //! it commits; a fill takes a generation away only after the next one; whatever makes memory doubtful (a rollback,
 //! another process's commit) empties it, and it is then read anew by the writer under the write lock.
 
-use std::collections::HashMap;
-use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 
+use foldhash::fast::RandomState;
 use parking_lot::RwLock;
 use rusqlite::Connection;
 use smallvec::SmallVec;
+
+use super::map::Map;
 
 /// Numbers that an id may have; more than one after a lost reservation was granted again.
 pub(super) type Candidates = SmallVec<[i64; 1]>;
 
 /// Numbers by the hash of (tenant, id).
-pub(super) type Numbers = HashMap<u64, Candidates>;
+pub(super) type Numbers = Map<u64, Candidates>;
 
 /// How far a snapshot's tables are filled and what the highest reservation in it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -128,7 +129,7 @@ impl Tail {
         *self.known.write() = Some(Known {
             floor: marks.highest,
             highest: marks.highest,
-            before: Numbers::new(),
+            before: Numbers::default(),
             base: marks.filled,
             present,
             filled: marks.filled,
@@ -138,7 +139,7 @@ impl Tail {
 
     /// The numbers above `filled` in the file.
     pub(super) fn scan(&self, conn: &Connection, filled: i64) -> rusqlite::Result<Numbers> {
-        let mut numbers = Numbers::new();
+        let mut numbers = Numbers::default();
         let mut select =
             conn.prepare_cached("SELECT n, tenant, id FROM reservations WHERE n > ?1 ORDER BY n")?;
         let mut rows = select.query([filled])?;
