@@ -31,6 +31,9 @@ pub enum Reply {
         /// Which id.
         id: Id,
     },
+    /// More reservations are due than one entry may free, and the answer depends on them: seal the entry, and apply
+    /// the command again. Nothing has changed beyond those that were freed.
+    Again,
     /// The shard's state, or a record that was brought, contradicts itself: a bug, damage, or a fork. The step that
     /// found it changed nothing; the shard must be rebuilt.
     Corrupt {

@@ -46,7 +46,10 @@ impl Asking {
             decision = self.shard.apply_known(now, &command, known);
         }
         assert!(
-            !matches!(decision.reply, Reply::LookUp { .. } | Reply::Corrupt { .. }),
+            !matches!(
+                decision.reply,
+                Reply::LookUp { .. } | Reply::Again | Reply::Corrupt { .. }
+            ),
             "{decision:?}"
         );
         self.record();
@@ -67,7 +70,7 @@ fn changes_nothing(decision: &Decision, effects: &[stockade_core::Effect]) -> bo
     let quiet = match &decision.reply {
         Reply::Done(done) => done.code == DoneCode::Replayed,
         Reply::Refused(_) => true,
-        Reply::LookUp { .. } | Reply::Corrupt { .. } => false,
+        Reply::LookUp { .. } | Reply::Again | Reply::Corrupt { .. } => false,
     };
     let silent = effects.iter().all(|effect| match &effect.change {
         Change::Reservation { verb, .. } => matches!(verb, Verb::Expire | Verb::Note),
@@ -150,7 +153,11 @@ fn run_all(steps: &[Step], rules: Rules, rebuild_at: &[usize]) {
             }
             let repeated = format!("again, step {number}: {:?}", step.action);
             assert_eq!(plain(&again), oracle.apply(now, &step.action), "{repeated}");
-            assert_eq!(again.reply, swept.apply(now, &step.action).reply, "swept, {repeated}");
+            assert_eq!(
+                again.reply,
+                swept.apply(now, &step.action).reply,
+                "swept, {repeated}"
+            );
             let other = forgetful.apply(now, &step.action);
             assert_eq!(again.reply, other.reply, "forgetful, {repeated}");
         }

@@ -32,7 +32,7 @@ impl Shard {
         check_values(changes)?;
         let slot = self.known_sku(call, &configure.sku)?;
         self.check_revision(slot, configure.expect)?;
-        self.end_all_due()?;
+        self.free_all_due()?;
         let sku = self.skus.get(slot)?;
         check_window(sku, changes)?;
         let mut load = Load::default();

@@ -2,11 +2,15 @@
 
 use super::Shard;
 use super::carry::Load;
-use super::stop::Try;
+use super::stop::{Stop, Try};
 use super::turn::{By, Turn};
 use crate::entry::Verb;
 use crate::id::{Id, Reason};
 use crate::record::Status;
+
+/// How many due ends commands may free in one entry: one command must not build an entry on which everybody else
+/// waits for seconds.
+const FREED_MAX: usize = 1_024;
 
 impl Shard {
     /// Ends a live reservation whose end has passed.
@@ -35,8 +39,22 @@ impl Shard {
         Ok(ended)
     }
 
+    /// Ends up to `limit` due reservations for an answer that depends on them; how many. `Again` once this entry
+    /// has freed as many as it may and more are due.
+    pub(super) fn free_due(&mut self, limit: usize) -> Try<usize> {
+        let room = FREED_MAX.saturating_sub(self.freed);
+        let ended = self.end_due(limit.min(room))?;
+        self.freed = self.freed.saturating_add(ended);
+        let more_due = || self.ends.first().is_some_and(|(end, _)| end <= self.clock);
+        if ended == 0 && room == 0 && more_due() {
+            return Err(Stop::Again);
+        }
+        Ok(ended)
+    }
+
     /// Ends everything that is due: for answers that show counters.
-    pub(super) fn end_all_due(&mut self) -> Try<()> {
-        self.end_due(usize::MAX).map(|_| ())
+    pub(super) fn free_all_due(&mut self) -> Try<()> {
+        while self.free_due(FREED_MAX)? > 0 {}
+        Ok(())
     }
 }

@@ -30,7 +30,7 @@ impl Shard {
             LateConfirm::Reject => Some(LateReason::Over),
             LateConfirm::Revive => loop {
                 let obstacle = self.obstacle(slot, &lines, picks)?;
-                if obstacle.is_none() || self.end_due(STEP)? == 0 {
+                if obstacle.is_none() || self.free_due(STEP)? == 0 {
                     break obstacle;
                 }
             },

@@ -126,7 +126,8 @@ struct Past<T> {
 /// One shard's state.
 ///
 /// It takes about 200 bytes for each live reservation of one line (ids of 24 bytes, owners of 12), owner usage
-/// included, and no command takes time that grows with what it holds.
+/// included. No command takes time that grows with what it holds: where an answer depends on more due ends than one
+/// entry may free, it is [`Reply::Again`].
 pub struct Shard {
     number: u32,
     rules: Rules,
@@ -142,6 +143,8 @@ pub struct Shard {
     ends: Ends,
     returns: Store<Past<ReturnRecord>>,
     commands: Store<Past<StockRecord>>,
+    /// How many due ends commands have freed in the entry being built.
+    freed: usize,
 }
 
 impl fmt::Debug for Shard {
@@ -174,6 +177,7 @@ impl Shard {
             ends: Ends::new(),
             returns: Store::new(),
             commands: Store::new(),
+            freed: 0,
             hashing,
         }
     }
@@ -211,7 +215,8 @@ impl Shard {
 
     // ---- commands ----
 
-    /// Decides one command. Due ends are freed first where the answer would depend on them.
+    /// Decides one command. Due ends are freed first where the answer would depend on them; if there are more than
+    /// one entry may free, the answer is [`Reply::Again`].
     ///
     /// Time never runs backwards: the shard's clock is the latest `now` that it has seen.
     pub fn apply(&mut self, now: Millis, command: &Command) -> Decision {
@@ -249,6 +254,10 @@ impl Shard {
                 reply: Reply::LookUp { space, id },
                 needs: 0,
             },
+            Stop::Again => Decision {
+                reply: Reply::Again,
+                needs: 0,
+            },
             Stop::Corrupt(what) => Decision {
                 reply: Reply::Corrupt { what },
                 needs: 0,
@@ -274,6 +283,7 @@ impl Shard {
     }
     /// Closes the entry being built and starts the next; `None` if nothing was changed. `tag` must be random and not 0.
     pub fn seal(&mut self, tag: u64) -> Option<Entry> {
+        self.freed = 0;
         self.chain.seal(self.number, tag, self.clock)
     }
     /// How many effects the entry being built holds.

@@ -34,7 +34,7 @@ impl Shard {
     pub(super) fn plan(&mut self, cart: &Cart<'_>) -> Try<HeldLines> {
         loop {
             let look = self.look(cart)?;
-            if look.settled || self.end_due(STEP)? == 0 {
+            if look.settled || self.free_due(STEP)? == 0 {
                 return look.result.map_err(Stop::from);
             }
         }

@@ -160,7 +160,7 @@ impl Shard {
         .map_err(|stop| match stop {
             // The revisions that it shows must be on disk.
             Stop::Refused(refusal, needs) => Stop::Refused(refusal, needs.max(self.changed_seq(asks))),
-            Stop::LookUp(..) | Stop::Corrupt(_) => stop,
+            Stop::LookUp(..) | Stop::Again | Stop::Corrupt(_) => stop,
         })
     }
 

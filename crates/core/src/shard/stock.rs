@@ -30,7 +30,7 @@ pub(super) struct StockCommand<'a> {
 impl Shard {
     pub(super) fn show_stock(&mut self, call: &Call<'_>, sku: &Id) -> Try<Decision> {
         let slot = self.known_sku(call, sku)?;
-        self.end_all_due()?;
+        self.free_all_due()?;
         let needs = self.skus.get(slot)?.changed_seq;
         self.stock(slot, DoneCode::Ok, None, needs)
     }
@@ -58,7 +58,7 @@ impl Shard {
                 }
             }
         }
-        self.end_all_due()?;
+        self.free_all_due()?;
         let mut before = Counters::default();
         let mut place = None;
         if let Some(slot) = found {
@@ -116,7 +116,7 @@ impl Shard {
         }
         let slot = self.known_sku(call, &adjust.sku)?;
         self.check_revision(slot, adjust.expect)?;
-        self.end_all_due()?;
+        self.free_all_due()?;
         let sku = self.skus.get(slot)?;
         let place = known_place(sku, &adjust.location)?;
         let before = sku.place(place)?.counters;
@@ -154,7 +154,7 @@ impl Shard {
         }
         let slot = self.known_sku(call, &transfer.sku)?;
         self.check_revision(slot, transfer.expect)?;
-        self.end_all_due()?;
+        self.free_all_due()?;
         let sku = self.skus.get(slot)?;
         let units = signed(transfer.quantity);
         let mut load = Load::default();
@@ -192,7 +192,7 @@ impl Shard {
             return Err(Stop::Refused(Refusal::IdReused, past.seq));
         }
         let slot = self.known_sku(call, &past.record.sku)?;
-        self.end_all_due()?;
+        self.free_all_due()?;
         // Shows the SKU as it is now. Only its counters may be ahead of the disk.
         let needs = past.seq.max(self.skus.get(slot)?.changed_seq);
         self.stock(slot, DoneCode::Replayed, Some(past.record.revision), needs)

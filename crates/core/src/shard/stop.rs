@@ -15,6 +15,8 @@ pub(super) enum Stop {
     Refused(Refusal, u64),
     /// The ledger must be asked.
     LookUp(Space, Id),
+    /// More ends are due than one entry may free.
+    Again,
     /// The state contradicts itself. Nothing was changed by the step that found it.
     Corrupt(&'static str),
 }

@@ -293,6 +293,7 @@ pub fn code(decision: &Decision) -> &'static str {
             DoneCode::Sealed => "sealed",
         },
         Reply::LookUp { .. } => "look_up",
+        Reply::Again => "again",
         Reply::Corrupt { .. } => "corrupt",
         Reply::Refused(refusal) => match refusal {
             Refusal::InsufficientStock(_) => "insufficient_stock",

@@ -49,7 +49,7 @@ pub fn plain(decision: &Decision) -> Reply {
             }
             _ => {}
         },
-        Reply::LookUp { .. } | Reply::Corrupt { .. } => {}
+        Reply::LookUp { .. } | Reply::Again | Reply::Corrupt { .. } => {}
     }
     reply
 }

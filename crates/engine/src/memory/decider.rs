@@ -106,6 +106,7 @@ impl Decider {
             for message in messages.drain(..) {
                 self.message(message);
             }
+            self.resume();
             let commands = submissions.len();
             for (index, work) in submissions.drain(..).enumerate() {
                 if index % STEP_COMMANDS == STEP_COMMANDS - 1 {
@@ -129,7 +130,8 @@ impl Decider {
 
     /// How long to wait for work; `None`: not at all.
     fn wait(&self) -> Option<Duration> {
-        if self.busy {
+        let can_resume = matches!(&self.state, State::Running(running) if running.can_resume());
+        if self.busy || can_resume {
             return None;
         }
         let until_end = match &self.state {
@@ -151,6 +153,16 @@ impl Decider {
         self.look_at_the_clock();
         for message in self.mailbox.take_messages() {
             self.message(message);
+        }
+    }
+
+    /// Work that waited for ends to be freed comes before new work.
+    fn resume(&mut self) {
+        if let State::Running(running) = &mut self.state {
+            if self.shared.is_closing() {
+                running.close();
+            }
+            running.resume(self.now, &mut self.out);
         }
     }
 

@@ -72,6 +72,11 @@ pub(super) struct Running {
     building: Vec<Waiter>,
     paused: HashMap<u64, Paused>,
     next_key: u64,
+    /// Work whose answer depends on more due ends than one entry may free, in order.
+    parked: VecDeque<Submission>,
+    /// Whether an entry was handed over since parked work was last applied.
+    handed_over: bool,
+    closing: bool,
     /// Look-ups to hand over.
     pub(super) jobs: Vec<Job>,
     feed: Option<Receiver<Feed>>,
@@ -98,6 +103,9 @@ impl Running {
             building: Vec::new(),
             paused: HashMap::new(),
             next_key: 0,
+            parked: VecDeque::new(),
+            handed_over: false,
+            closing: false,
             jobs: Vec::new(),
             feed,
             corrupt: None,
@@ -116,6 +124,7 @@ impl Running {
         self.in_flight.is_none()
             && self.building.is_empty()
             && self.paused.is_empty()
+            && self.parked.is_empty()
             && self.frozen.is_none()
             && self.freezes.is_empty()
             && self.shard.unsealed() == 0
@@ -158,6 +167,40 @@ impl Running {
                 self.go_on(batch, None, 0, now, out);
             }
         }
+    }
+
+    /// From now on nothing waits for more ends to be freed: closing must not take as long as they do.
+    pub(super) const fn close(&mut self) {
+        self.closing = true;
+    }
+
+    /// Whether parked work can be applied again.
+    pub(super) fn can_resume(&self) -> bool {
+        !self.parked.is_empty() && (self.handed_over || self.closing)
+    }
+
+    /// Applies parked work again, until the entry being built has freed as many ends as it may.
+    pub(super) fn resume(&mut self, now: Millis, out: &mut Out) {
+        if !self.can_resume() {
+            return;
+        }
+        self.handed_over = false;
+        let mut waiting = std::mem::take(&mut self.parked);
+        while self.parked.is_empty()
+            && let Some(work) = waiting.pop_front()
+        {
+            match work {
+                Submission::Many(batch) if !batch.answer.is_closed() => self.go_on(batch, None, 0, now, out),
+                // What was decided of it is done; the rest never begins.
+                Submission::Many(batch) => {
+                    let needs = batch.needs();
+                    self.answer(Waiter::Many(batch), needs, out);
+                }
+                Submission::One { .. } => self.begin(work, now, out),
+            }
+        }
+        // Its first is parked again, before the others.
+        self.parked.append(&mut waiting);
     }
 
     /// Goes on with work for which the ledger was asked.
@@ -203,6 +246,11 @@ impl Running {
                 self.corrupt = Some(what);
                 Err(corrupted(what))
             }
+            Reply::Again if self.closing => Err(closing()),
+            Reply::Again => {
+                self.parked.push_back(Submission::One { command, answer });
+                return;
+            }
             Reply::LookUp { .. } if look_ups >= LOOK_UPS_MAX => Err(too_many_look_ups()),
             Reply::LookUp { space, id } => {
                 let tenant = command.tenant.clone();
@@ -244,6 +292,11 @@ impl Running {
                 Reply::Corrupt { what } => {
                     self.corrupt = Some(what);
                     Err(corrupted(what))
+                }
+                Reply::Again if self.closing => Err(closing()),
+                Reply::Again => {
+                    self.parked.push_back(Submission::Many(batch));
+                    return;
                 }
                 Reply::LookUp { .. } if look_ups >= LOOK_UPS_MAX => Err(too_many_look_ups()),
                 Reply::LookUp { space, id } => {
@@ -295,6 +348,7 @@ impl Running {
         self.show_frozen(ledger);
         let sealed = self.shard.seal(tag());
         if let Some(entry) = &sealed {
+            self.handed_over = true;
             self.in_flight = Some(Group {
                 seq: entry.seq,
                 waiters: std::mem::take(&mut self.building),
@@ -338,8 +392,9 @@ impl Running {
                 waiter.fail(needs, recorded, error, out);
             }
         }
-        for paused in self.paused.into_values() {
-            match paused.work {
+        let paused = self.paused.into_values().map(|paused| paused.work);
+        for work in paused.chain(self.parked) {
+            match work {
                 Submission::One { command, answer } => Waiter::One {
                     kind: Kind::of(&command.action),
                     result: Err(undone()),
@@ -507,6 +562,14 @@ impl Batch {
 fn corrupted(what: &str) -> Error {
     Error::Unavailable {
         why: format!("the memory contradicts itself and is loaded again from the ledger: {what}"),
+    }
+}
+
+fn closing() -> Error {
+    Error::Unavailable {
+        why: "the store is being closed, and the answer depends on more ended reservations than can be freed before; \
+              send the command again"
+            .into(),
     }
 }
 
