@@ -151,7 +151,7 @@ async fn others_wait_for_bounded_commits() {
     store.close().await.unwrap();
 }
 
-/// Whoever waits for ends to be freed hears of a close or a failure.
+/// Whoever waits for ends to be freed hears of a close or a failure, and neither frees the rest first.
 #[tokio::test(flavor = "multi_thread")]
 async fn parked_commands_are_answered_in_the_end() {
     let folder = tempfile::tempdir().unwrap();
@@ -181,6 +181,7 @@ async fn parked_commands_are_answered_in_the_end() {
     assert_eq!(read.unwrap_err().code(), "unavailable");
     closed.unwrap();
     blocked.await.unwrap().unwrap();
+    assert!(store.health().recorded <= before + 3, "{:?}", store.health());
 
     let store = open(folder.path(), &clock, &switch, &largest).await;
     switch.set(Fault::Full);

@@ -351,6 +351,13 @@ impl Decider {
         let State::Running(running) = &mut self.state else {
             return;
         };
+        if self.shared.is_closing() {
+            // Ends that are due are swept after the next start; closing waits only for what callers wait for.
+            if !running.jobs.is_empty() {
+                self.look_up.add(&mut running.jobs);
+            }
+            return;
+        }
         let is_due = |running: &Running| running.shard.next_end().is_some_and(|end| end <= self.now);
         if is_due(running) && running.shard.unsealed() < SWEEP_ENTRY_MAX {
             let swept = running.shard.sweep(self.now, SWEEP_STEP);
