@@ -1,5 +1,8 @@
 //! The state while commands are taken: the shard, who waits for which entry, who waits for a look-up.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
@@ -209,6 +212,9 @@ impl Running {
         let Some(Paused { work, look_ups }) = self.paused.remove(&found.key) else {
             return;
         };
+        if let (Submission::One { .. }, Some(_)) = (&work, self.corrupt) {
+            return self.begin(work, now, out);
+        }
         match (work, found.known) {
             (Submission::One { command, answer }, Ok(known)) => {
                 let decision = self.shard.apply_known(now, &command, known);
@@ -282,6 +288,10 @@ impl Running {
         out: &mut Out,
     ) {
         while let Some(command) = batch.next_command() {
+            if let Some(what) = self.corrupt {
+                batch.decide(Err(corrupted(what)), 0);
+                continue;
+            }
             let decision = match known.take() {
                 Some(known) => self.shard.apply_known(now, command, known),
                 None => self.shard.apply(now, command),
