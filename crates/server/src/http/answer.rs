@@ -9,7 +9,7 @@ use stockade_core::{Done, DoneCode, Subject};
 use utoipa::ToSchema;
 
 use super::code::Code;
-use super::problem::{Problem, ProblemView};
+use super::problem::{Ask, Problem, ProblemView};
 use super::view::{Each, ReservationView, ReturnView, StockView};
 
 /// The room that most answers fit into, so that their bytes are written without growing.
@@ -197,6 +197,7 @@ fn to_bytes(value: &impl Serialize, room: usize) -> Result<Vec<u8>, Problem> {
             tracing::error!(%error, "an answer could not be written");
             Err(Problem::OutcomeUnknown {
                 why: format!("the answer could not be written: {error}"),
+                ask: Ask::BySendingAgain,
             })
         }
     }

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use super::answer::{self, Answer};
 use super::json::{self, Object};
 use super::metrics::{Metrics, Route};
-use super::problem::Problem;
+use super::problem::{Ask, Problem};
 use super::request::{header_id, read_body};
 
 /// What a request may take.
@@ -83,7 +83,7 @@ impl App {
             }
             Err(problem) => {
                 self.metrics.outcome(problem.code());
-                if let Problem::Unavailable { why } | Problem::OutcomeUnknown { why } = &problem {
+                if let Problem::Unavailable { why } | Problem::OutcomeUnknown { why, .. } = &problem {
                     tracing::warn!(?route, code = problem.code().as_str(), why);
                 }
                 answer::problem(&problem)
@@ -134,10 +134,14 @@ impl App {
 
     /// Does a command. When the caller hangs up or the time is over the command is still done whole, or not at all.
     pub(crate) async fn submit(&self, headers: &HeaderMap, action: Action) -> Result<Done, Problem> {
+        let ask = Ask::about(&action);
         let command = self.command(headers, action);
         match timeout(self.limits.answer_within, self.store.submit(command)).await {
-            Ok(result) => result.map_err(Problem::from),
-            Err(_) => Err(Problem::OutcomeUnknown { why: self.too_late() }),
+            Ok(result) => result.map_err(|error| Problem::from(error).asked(ask)),
+            Err(_) => Err(Problem::OutcomeUnknown {
+                why: self.too_late(),
+                ask,
+            }),
         }
     }
 
@@ -147,6 +151,8 @@ impl App {
         headers: &HeaderMap,
         actions: Vec<Action>,
     ) -> Result<Vec<Result<Done, Problem>>, Problem> {
+        // Only reservations come in batches.
+        let ask = Ask::ByReservation;
         let commands = actions
             .into_iter()
             .map(|action| self.command(headers, action))
@@ -154,9 +160,12 @@ impl App {
         match timeout(self.limits.answer_within, self.store.submit_many(commands)).await {
             Ok(results) => Ok(results
                 .into_iter()
-                .map(|result| result.map_err(Problem::from))
+                .map(|result| result.map_err(|error| Problem::from(error).asked(ask)))
                 .collect()),
-            Err(_) => Err(Problem::OutcomeUnknown { why: self.too_late() }),
+            Err(_) => Err(Problem::OutcomeUnknown {
+                why: self.too_late(),
+                ask,
+            }),
         }
     }
 

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use stockade::Error;
-use stockade_core::{Conflict, LateReason, OverLimit, Refusal, RefusedLine, Reservation, Short};
+use stockade_core::{Action, Conflict, LateReason, OverLimit, Refusal, RefusedLine, Reservation, Short};
 use utoipa::ToSchema;
 
 use super::answer;
@@ -29,6 +29,26 @@ pub(crate) struct FieldError {
     pub(crate) allowed: Cow<'static, str>,
 }
 
+/// How a caller finds out whether a command was done.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Ask {
+    /// The reservation shows it.
+    ByReservation,
+    /// Nothing that can be asked shows it, or not of this command alone: returns and stock commands.
+    BySendingAgain,
+}
+
+impl Ask {
+    pub(crate) fn about(action: &Action) -> Self {
+        match action {
+            Action::Reserve(_) | Action::Confirm(_) | Action::Cancel(_) | Action::Extend(_) => {
+                Self::ByReservation
+            }
+            _ => Self::BySendingAgain,
+        }
+    }
+}
+
 /// Why a request was not answered with what it asked for.
 #[derive(Debug)]
 pub(crate) enum Problem {
@@ -43,6 +63,7 @@ pub(crate) enum Problem {
     },
     OutcomeUnknown {
         why: String,
+        ask: Ask,
     },
     Malformed {
         line: usize,
@@ -72,6 +93,14 @@ impl Problem {
             found,
             allowed: allowed.into(),
         }])
+    }
+
+    /// The same, where it is known how to ask.
+    pub(crate) fn asked(self, ask: Ask) -> Self {
+        match self {
+            Self::OutcomeUnknown { why, .. } => Self::OutcomeUnknown { why, ask },
+            other => other,
+        }
     }
 
     pub(crate) fn code(&self) -> Code {
@@ -108,10 +137,12 @@ impl Problem {
                 view.detail = format!("Nothing was changed: {why}").into();
                 view.retry_after_ms = Some(1_000);
             }
-            Self::OutcomeUnknown { why } => {
-                view.detail =
-                    format!("It may or may not have happened ({why}). Ask by id, or send the same id again.")
-                        .into();
+            Self::OutcomeUnknown { why, ask } => {
+                let then = match ask {
+                    Ask::ByReservation => "Ask by the reservation's id, or send the same id again.",
+                    Ask::BySendingAgain => "Send it again with the same id: it has no second effect.",
+                };
+                view.detail = format!("It may or may not have happened ({why}). {then}").into();
             }
             Self::Malformed { line, column, what } => {
                 view.detail = format!("Line {line}, column {column}: {what}.").into();
@@ -151,7 +182,11 @@ impl From<Error> for Problem {
             Error::Refused(refusal) => Self::Refused(refusal),
             Error::Overloaded { retry_after_ms, .. } => Self::Overloaded { retry_after_ms },
             Error::Unavailable { why } => Self::Unavailable { why },
-            Error::OutcomeUnknown { why } => Self::OutcomeUnknown { why },
+            // Whoever knows the command says what can be asked; sending again is right for all.
+            Error::OutcomeUnknown { why } => Self::OutcomeUnknown {
+                why,
+                ask: Ask::BySendingAgain,
+            },
         }
     }
 }
@@ -497,11 +532,22 @@ mod tests {
             (
                 Problem::OutcomeUnknown {
                     why: "no answer within 5 ms".to_owned(),
+                    ask: Ask::ByReservation,
                 },
                 504,
                 "outcome_unknown",
                 None,
-                "send the same id again",
+                "Ask by the reservation's id, or send the same id again",
+            ),
+            (
+                Problem::OutcomeUnknown {
+                    why: "no answer within 5 ms".to_owned(),
+                    ask: Ask::BySendingAgain,
+                },
+                504,
+                "outcome_unknown",
+                None,
+                "(no answer within 5 ms). Send it again with the same id",
             ),
         ];
         for (problem, status, code, retry_after_s, detail) in rows {
