@@ -23,6 +23,8 @@ use connections::Connections;
 /// How often the metrics are folded and the store's health is looked at.
 const TICK: Duration = Duration::from_millis(500);
 const TICKS_TO_UPKEEP: u32 = 10;
+/// The exit code after a second signal.
+const LEFT_AT_ONCE: i32 = 4;
 /// Connections that may wait to be accepted; the kernel has a bound of its own.
 const UNACCEPTED_MAX: u32 = 4_096;
 
@@ -86,21 +88,35 @@ async fn serve(config: Config, json: bool) -> Result<(), String> {
     tracing::info!(within_ms = config.drain_within.as_millis(), "stopping");
     // Nobody may be left to hear it.
     stop.send_replace(true);
-    accepting.await.map_err(|e| format!("the listener broke: {e}"))?;
-    let cut = connections.drain(config.drain_within).await;
-    if cut > 0 {
-        tracing::warn!(
-            connections = cut,
-            "cut off: not done in time; their outcome can be asked by id"
-        );
-    }
-    let closed = store.close().await;
+    let ending = async {
+        accepting.await.map_err(|e| format!("the listener broke: {e}"))?;
+        let cut = connections.drain(config.drain_within).await;
+        if cut > 0 {
+            tracing::warn!(
+                connections = cut,
+                "cut off: not done in time; sent again with the same id a command has no second effect"
+            );
+        }
+        Ok::<_, String>(store.close().await)
+    };
+    // Closing waits for the disk, which may never answer: whoever says it twice does not want to wait.
+    let closed = tokio::select! {
+        closed = ending => closed?,
+        _ = terminate.recv() => leave_at_once(),
+        _ = interrupt.recv() => leave_at_once(),
+    };
     tracing::info!("stopped");
     match (failed, closed) {
         (Some(why), _) => Err(format!("the store cannot go on: {why}; restart the service")),
         (None, Err(error)) => Err(format!("the store did not close well: {error}")),
         (None, Ok(())) => Ok(()),
     }
+}
+
+/// Leaves as a kill would: nothing that was answered is lost, and what was under way may or may not have been done.
+fn leave_at_once() -> ! {
+    tracing::warn!(code = LEFT_AT_ONCE, "told to stop a second time: leaving at once");
+    std::process::exit(LEFT_AT_ONCE)
 }
 
 /// Comes back when the store can no longer be trusted.

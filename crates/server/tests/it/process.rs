@@ -213,6 +213,33 @@ fn told_to_stop_it_finishes_what_it_has() {
 }
 
 #[test]
+fn told_twice_it_leaves_at_once() {
+    for second in ["-TERM", "-INT"] {
+        let mut service = Service::start();
+        service.stock("A", 1);
+        // A body that does not come holds the stop for as long as requests in flight may take.
+        let mut half = service.connect();
+        half.write_all(
+            b"POST /v1/audit HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\nexpect: 100-continue\r\n\r\n",
+        )
+        .unwrap();
+        let mut asked = [0; 12];
+        std::io::Read::read_exact(&mut half, &mut asked).unwrap();
+        assert_eq!(&asked, b"HTTP/1.1 100");
+        let since = Instant::now();
+        service.signal("-TERM");
+        while std::net::TcpStream::connect(service.address).is_ok() {
+            assert!(since.elapsed() < Duration::from_secs(5), "it goes on listening");
+        }
+        service.signal(second);
+        assert_eq!(service.ended().code(), Some(4));
+        assert!(since.elapsed() < Duration::from_secs(8), "{:?}", since.elapsed());
+        let again = Service::on(&service.data, &[]);
+        assert_eq!(again.counters("A"), [1, 0, 0, 1]);
+    }
+}
+
+#[test]
 fn silent_connections_do_not_hold_the_stop() {
     let service = Service::start();
     let silent: Vec<_> = (0..50).map(|_| service.connect()).collect();
