@@ -28,7 +28,7 @@ const DELIVERIES_PERCENT: u8 = 2;
 
 /// Runs `rounds` rounds on one data folder.
 pub(crate) async fn campaign(common: &Common, rounds: u32) -> Result<Report, LoadError> {
-    let folder = fresh_folder("stockade-drill-")?;
+    let folder = fresh_folder("stockade-drill-", common.json)?;
     let (data, log) = (folder.path().join("data"), folder.path().join("service.log"));
     let mut campaign = Campaign::new(common, true);
     let ran = campaign.rounds(rounds, &data, &log).await;

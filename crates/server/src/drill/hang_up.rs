@@ -33,7 +33,7 @@ const SETTLE_POLL: Duration = Duration::from_millis(50);
 
 /// Hangs up `times` times on one service.
 pub(crate) async fn campaign(common: &Common, times: u32) -> Result<Report, LoadError> {
-    let folder = fresh_folder("stockade-drill-")?;
+    let folder = fresh_folder("stockade-drill-", common.json)?;
     let (data, log) = (folder.path().join("data"), folder.path().join("service.log"));
     // Reservations that run out would change the counters on their own while they are compared.
     let mut campaign = Campaign::new(common, false);

@@ -14,6 +14,7 @@ pub(crate) mod service;
 pub(crate) mod target;
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 /// Why a drill could not be run. Its verdict is another matter.
 #[derive(Debug, thiserror::Error)]
@@ -57,15 +58,40 @@ pub(crate) enum LoadError {
     Interrupted,
 }
 
-/// A temporary folder, removed when dropped.
-pub(crate) fn fresh_folder(prefix: &str) -> Result<tempfile::TempDir, LoadError> {
-    tempfile::Builder::new()
+/// A temporary folder, removed when dropped. For people it is said on stderr if the folder is no disk's; a report as
+/// JSON comes without it.
+pub(crate) fn fresh_folder(prefix: &str, json: bool) -> Result<tempfile::TempDir, LoadError> {
+    let folder = tempfile::Builder::new()
         .prefix(prefix)
         .tempdir()
         .map_err(|source| LoadError::Io {
             what: "making a temporary folder",
             source,
-        })
+        })?;
+    if !json && in_memory(folder.path()) {
+        eprintln!(
+            "note: {} is in memory (tmpfs): fsync costs nothing there, so the figures flatter; name a folder on a disk \
+             with TMPDIR",
+            std::env::temp_dir().display()
+        );
+    }
+    Ok(folder)
+}
+
+/// Whether a folder is known to lie in memory.
+#[cfg(target_os = "linux")]
+fn in_memory(folder: &Path) -> bool {
+    // linux/magic.h; the type of the field differs between machines.
+    const TMPFS: u64 = 0x0102_1994;
+    const RAMFS: u64 = 0x8584_58f6;
+    // Not to be told is no reason to stop a drill.
+    rustix::fs::statfs(folder)
+        .is_ok_and(|about| u64::try_from(about.f_type).is_ok_and(|kind| kind == TMPFS || kind == RAMFS))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn in_memory(_: &Path) -> bool {
+    false
 }
 
 /// Runs a drill on this thread alone: the other cores are the service's.
@@ -96,4 +122,18 @@ pub(crate) fn now_ms() -> i64 {
         .duration_since(std::time::UNIX_EPOCH)
         .unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_in_memory_are_known() {
+        let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
+        let shm = mounts.lines().any(|mount| mount.contains(" /dev/shm tmpfs "));
+        assert_eq!(in_memory(Path::new("/dev/shm")), shm);
+        assert!(!in_memory(Path::new("/proc")));
+        assert!(!in_memory(Path::new("/nowhere/at/all")));
+    }
 }

@@ -112,7 +112,7 @@ async fn drill(args: &Args) -> Result<Run, LoadError> {
     if let Some(url) = &args.url {
         return against(args, Target::parse(url)?).await;
     }
-    let folder = fresh_folder("stockade-rush-")?;
+    let folder = fresh_folder("stockade-rush-", args.json)?;
     // Dropped before the folder, whatever happens: a service is not left behind, nor does it write into a folder that
     // is being removed.
     let service = Service::start(&folder.path().join("data"), &folder.path().join("service.log")).await?;
