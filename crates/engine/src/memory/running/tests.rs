@@ -1,7 +1,5 @@
 //! What cannot be brought about from outside: a shard that contradicts itself.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
 use stockade_core::{Action, Cancel, Command, Id, LookedUp, Reason, Rules, Shard, Space};
 use tokio::sync::oneshot;
 
