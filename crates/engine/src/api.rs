@@ -33,11 +33,14 @@ pub struct Options {
     /// 80 % of it only new reservations are refused, so that the rest stays for confirms and cancels. At least 1;
     /// default 65,536.
     pub backlog_commands: usize,
-    /// Ended ids kept in memory for replays: at most so many (default 1,000,000)...
+    /// Ended ids kept in memory for replays: at most so many (default 1,000,000; less than 4,096 counts as 4,096)...
     pub keep_ended: usize,
-    /// ...and at most so long, in milliseconds (default 24 hours). Older ones are looked up in the ledger; nothing is
-    /// ever forgotten there.
+    /// ...and at most so long, in milliseconds (default 24 hours; less than 10 seconds counts as 10 seconds). Older
+    /// ones are looked up in the ledger; nothing is ever forgotten there.
     pub keep_ended_ms: i64,
+    /// Tests keep fewer ended ids than the least.
+    #[doc(hidden)]
+    pub keep_below_least: bool,
     /// Where the time comes from; default [`SystemClock`].
     pub clock: Arc<dyn Clock>,
     /// Tests put something between the store and its ledger that fails on demand.
@@ -71,6 +74,7 @@ impl Options {
             backlog_commands: 65_536,
             keep_ended: 1_000_000,
             keep_ended_ms: 24 * 3_600_000,
+            keep_below_least: false,
             clock: Arc::new(SystemClock::new()),
             wrap_ledger: None,
         }

@@ -192,6 +192,7 @@ async fn open(folder: &Path, clock: &ManualClock) -> Stockade {
     let mut options = Options::new(folder);
     options.clock = Arc::new(clock.clone());
     options.keep_ended = 40;
+    options.keep_below_least = true;
     options.open().await.unwrap_or_else(|error| panic!("{error}"))
 }
 

@@ -62,6 +62,7 @@ async fn replays_across_opening_and_forgetting() {
         let mut options = Options::new(folder.path());
         options.clock = Arc::new(clock.clone());
         options.keep_ended = 5;
+        options.keep_below_least = true;
         options.open().await.unwrap()
     };
     let mut store = open().await;
@@ -103,6 +104,40 @@ async fn replays_across_opening_and_forgetting() {
     }
     let found = counters(&store, "A/1").await;
     assert_eq!((found.on_hand, found.sold), (941, 59));
+}
+
+/// However few ended ids are to be kept, the two look-ups of one command do not forget each other's record.
+#[tokio::test(flavor = "multi_thread")]
+async fn replays_that_need_two_look_ups_with_next_to_no_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = || async {
+        let mut options = Options::new(folder.path());
+        options.keep_ended = 0;
+        options.keep_ended_ms = 0;
+        options.open().await.unwrap()
+    };
+    let store = open().await;
+    store.set_stock("c-1", "A/1", 10_000).await.unwrap();
+    let give_back = |store: &Stockade| {
+        let calls = (0..1_000).map(|n| {
+            let store = store.clone();
+            tokio::spawn(async move {
+                let (order, back) = (format!("o-{n}"), format!("r-{n}"));
+                store.deduct(&order, "u").line("A/1", 1).await.unwrap();
+                store.return_units(&back, &order).await.unwrap().code
+            })
+        });
+        calls.collect::<Vec<_>>()
+    };
+    for call in give_back(&store) {
+        assert_eq!(call.await.unwrap(), DoneCode::Ok);
+    }
+    store.close().await.unwrap();
+    let store = open().await;
+    for call in give_back(&store) {
+        assert_eq!(call.await.unwrap(), DoneCode::Replayed);
+    }
+    assert_clean(&store).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

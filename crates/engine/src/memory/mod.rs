@@ -33,6 +33,12 @@ use crate::clock::Clock;
 use crate::error::Error;
 use crate::tier::{Batch, Decided, Frozen, HotTier, Submission};
 
+/// The least number of ended ids kept: a command may need two of them from the ledger, one after the other, and the
+/// second must not push the first out again.
+const KEEP_ENDED_MIN: usize = 4_096;
+/// The least time in milliseconds for which ended ids are kept, for the same reason.
+const KEEP_ENDED_MS_MIN: i64 = 10_000;
+
 /// What the deciding thread is told beside commands.
 enum Message {
     /// The recording thread is done with an entry.
@@ -62,6 +68,11 @@ pub(crate) struct Parts {
 
 impl Parts {
     pub(crate) fn new(options: &crate::api::Options, shard: u32, ledger: Arc<dyn Ledger>) -> Self {
+        let least = if options.keep_below_least {
+            (0, 0)
+        } else {
+            (KEEP_ENDED_MIN, KEEP_ENDED_MS_MIN)
+        };
         Self {
             plan: load::Plan {
                 shard,
@@ -72,8 +83,8 @@ impl Parts {
             },
             ledger,
             clock: options.clock.clone(),
-            keep_ended: options.keep_ended,
-            keep_ended_ms: options.keep_ended_ms.max(0),
+            keep_ended: options.keep_ended.max(least.0),
+            keep_ended_ms: options.keep_ended_ms.max(least.1),
             backlog_commands: options.backlog_commands,
         }
     }
