@@ -4,7 +4,8 @@
 
 /// Counter, by `kind` and `outcome`: commands answered.
 pub const COMMANDS: &str = "stockade_commands_total";
-/// Histogram: accepted commands per commit (the effects of one entry).
+/// Histogram: effects per commit: one for each accepted command (two if it supersedes another), and one for each
+/// reservation that was ended in it.
 pub const GROUP_COMMANDS: &str = "stockade_group_commands";
 /// Histogram: seconds that one commit took.
 pub const COMMIT_SECONDS: &str = "stockade_commit_seconds";
