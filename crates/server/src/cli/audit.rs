@@ -83,15 +83,15 @@ fn on_folder(folder: &Path, limit: u64) -> Result<Answer, Failure> {
     let mut findings = Vec::new();
     match view.audit(SHARD, limit.saturating_add(1)) {
         Ok(found) => findings = found,
-        Err(why) => findings.push(unreadable("movements", why)?),
+        Err(why) => findings.push(unreadable("movements", &why)?),
     }
     let mut skus = 0;
     if let Err(why) = view.skus(SHARD, &mut |_| skus += 1) {
-        findings.push(unreadable("sku", why)?);
+        findings.push(unreadable("sku", &why)?);
     }
     let mut live = 0;
     if let Err(why) = view.live(SHARD, &mut |_| live += 1) {
-        findings.push(unreadable("reservation", why)?);
+        findings.push(unreadable("reservation", &why)?);
     }
     let truncated = findings.len() > limit;
     findings.truncate(limit);
@@ -104,7 +104,7 @@ fn on_folder(folder: &Path, limit: u64) -> Result<Answer, Failure> {
 }
 
 /// A value that no ledger writes is a finding: a store would stop at it. Anything else is trouble with the disk.
-fn unreadable(what: &str, why: LedgerError) -> Result<Finding, Failure> {
+fn unreadable(what: &str, why: &LedgerError) -> Result<Finding, Failure> {
     match why {
         LedgerError::Corrupt { .. } | LedgerError::Database(_) => Ok(Finding {
             what: what.to_owned(),
