@@ -26,7 +26,8 @@ pub(crate) struct Args {
 #[serde(deny_unknown_fields, default)]
 struct Given {
     /// Where to listen: a loopback address; port 0 takes a free one. [default: 127.0.0.1:7077]
-    #[arg(long, env = "STOCKADE_LISTEN", value_name = "ADDRESS")]
+    // `--port` is what many try first; the message then shows the address to give.
+    #[arg(long, alias = "port", env = "STOCKADE_LISTEN", value_name = "ADDRESS")]
     listen: Option<String>,
     /// The data folder; made when missing. [default: ./stockade-data]
     #[arg(long, env = "STOCKADE_DATA", value_name = "DIR")]
@@ -203,6 +204,9 @@ fn loopback(text: &str) -> Result<SocketAddr, String> {
         .strip_prefix("localhost:")
         .map(|port| format!("127.0.0.1:{port}"));
     let address: SocketAddr = numeric.as_deref().unwrap_or(text).parse().map_err(|_| {
+        if text.parse::<u16>().is_ok() {
+            return format!("--listen {text}: not an address; give --listen 127.0.0.1:{text}");
+        }
         format!("--listen {text}: not an address; give one such as 127.0.0.1:7077 or [::1]:7077")
     })?;
     if address.ip().is_loopback() {
@@ -264,6 +268,8 @@ mod tests {
         ] {
             assert!(loopback(wrong).unwrap_err().contains("not an address"), "{wrong}");
         }
+        let hint = loopback("8080").unwrap_err();
+        assert!(hint.ends_with("give --listen 127.0.0.1:8080"), "{hint}");
         for fine in ["127.0.0.1:0", "127.9.9.9:1", "[::1]:7077", "localhost:7077"] {
             assert!(loopback(fine).is_ok(), "{fine}");
         }

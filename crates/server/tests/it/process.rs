@@ -58,6 +58,14 @@ fn nobody_beyond_this_machine_may_reach_it() {
 }
 
 #[test]
+fn a_port_alone_is_told_how_to_be_given() {
+    let folder = tempfile::tempdir().unwrap();
+    let (code, said) = fails(&folder.path().join("data"), &["--port", "8080"]);
+    assert_eq!(code, Some(2));
+    assert!(said.contains("--listen 127.0.0.1:8080"), "{said}");
+}
+
+#[test]
 fn a_folder_in_use_is_named() {
     let service = Service::start();
     service.stock("A", 1);
