@@ -7,12 +7,32 @@ use stockade_core::{
 };
 use utoipa::ToSchema;
 
-use super::json::{Faults, Object, Path};
+use super::json::{Faults, ListShape, Object, Path};
 use super::kind::{Choice, Delta, FIGURE, Flag, IdText, Moment, OrNull, QUANTITY, ReasonText, Whole};
 
 /// The most reservations of a batch.
 pub(crate) const BATCH_MAX: usize = 1_000;
 
+const LINES: ListShape = ListShape {
+    min: 1,
+    max: LINES_MAX,
+    like: r#"{"sku":"B-7","quantity":3}"#,
+};
+const RESERVATIONS: ListShape = ListShape {
+    min: 1,
+    max: BATCH_MAX,
+    like: r#"{"id":"order-1","owner":"user-1","mode":"reserve","lines":[{"sku":"B-7","quantity":3}]}"#,
+};
+const FLOORS: ListShape = ListShape {
+    min: 1,
+    max: LOCATIONS_MAX,
+    like: r#"{"location":"default","safety_stock":5}"#,
+};
+const LOCATION_ORDER: ListShape = ListShape {
+    min: 0,
+    max: LOCATIONS_MAX,
+    like: r#""default""#,
+};
 const MODES: Choice<Mode> = Choice(&[("reserve", Mode::Reserve), ("deduct", Mode::Deduct)]);
 /// On one machine every answer is recorded, so that both words mean the same.
 const DURABILITIES: Choice<()> = Choice(&[("hot", ()), ("ledger", ())]);
@@ -132,7 +152,7 @@ pub(crate) struct AskLineBody {
 }
 
 fn ask_lines(body: &mut Object<'_, '_>) -> Option<SmallVec<[AskLine; 1]>> {
-    let lines = body.need_list("lines", (1, LINES_MAX), |text, path, faults| {
+    let lines = body.need_list("lines", &LINES, |text, path, faults| {
         Object::read(text, path, faults, |line| {
             let sku = line.need("sku", &IdText);
             let quantity = line.need("quantity", &QUANTITY);
@@ -167,7 +187,7 @@ pub(crate) struct PickLineBody {
 }
 
 fn pick_lines(body: &mut Object<'_, '_>) -> Option<Vec<PickLine>> {
-    body.may_list("lines", (1, LINES_MAX), |text, path, faults| {
+    body.may_list("lines", &LINES, |text, path, faults| {
         Object::read(text, path, faults, |line| {
             let sku = line.need("sku", &IdText);
             let quantity = line.need("quantity", &QUANTITY);
@@ -195,7 +215,7 @@ pub(crate) struct BatchBody {
 
 /// Reads a batch: one verdict for each reservation, since they do not depend on each other.
 pub(crate) fn read_batch(body: &mut Object<'_, '_>) -> Option<Vec<Result<Reserve, super::problem::Problem>>> {
-    body.need_list("reservations", (1, BATCH_MAX), |text, _, _| {
+    body.need_list("reservations", &RESERVATIONS, |text, _, _| {
         let mut faults = Faults::default();
         let read = Object::read(text, Path::Root, &mut faults, |item| {
             ReserveBody::read(item, false)
@@ -510,7 +530,7 @@ impl ConfigureBody {
     #[expect(clippy::unnecessary_wraps, reason = "the shape that every body's reader has")]
     pub(crate) fn read(body: &mut Object<'_, '_>, id_given: bool) -> Option<Self> {
         let id = body.need_unless(id_given, "id", &IdText);
-        let safety_stock = body.may_list("safety_stock", (1, LOCATIONS_MAX), |text, path, faults| {
+        let safety_stock = body.may_list("safety_stock", &FLOORS, |text, path, faults| {
             Object::read(text, path, faults, |item| {
                 let location = location(item);
                 Some((location, item.need("safety_stock", &FIGURE)?))
@@ -522,7 +542,7 @@ impl ConfigureBody {
             opens_at: body.may("opens_at_ms", &OrNull(Moment)),
             closes_at: body.may("closes_at_ms", &OrNull(Moment)),
             paused: body.may("paused", &Flag),
-            order: body.may_list("order", (0, LOCATIONS_MAX), |text, path, faults| {
+            order: body.may_list("order", &LOCATION_ORDER, |text, path, faults| {
                 use super::kind::Kind as _;
                 let id = IdText.parse(text);
                 if id.is_none() {

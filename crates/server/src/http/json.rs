@@ -237,17 +237,14 @@ impl<'a, 'p> Object<'a, 'p> {
     pub(crate) fn need_list<T>(
         &mut self,
         name: &'static str,
-        (min, max): (usize, usize),
+        shape: &ListShape,
         item: impl FnMut(&'a str, Path<'_>, &mut Faults) -> Option<T>,
     ) -> Option<Vec<T>> {
         if let Some(text) = self.take(name) {
-            return self.list(name, text, (min, max), item);
+            return self.list(name, text, shape, item);
         }
-        self.faults.push(
-            &Path::Field(&self.path, name),
-            "nothing",
-            format!("a list of {min}..={max}"),
-        );
+        self.faults
+            .push(&Path::Field(&self.path, name), "nothing", shape.allowed());
         None
     }
 
@@ -255,20 +252,21 @@ impl<'a, 'p> Object<'a, 'p> {
     pub(crate) fn may_list<T>(
         &mut self,
         name: &'static str,
-        bounds: (usize, usize),
+        shape: &ListShape,
         item: impl FnMut(&'a str, Path<'_>, &mut Faults) -> Option<T>,
     ) -> Option<Vec<T>> {
         let text = self.take(name)?;
-        self.list(name, text, bounds, item)
+        self.list(name, text, shape, item)
     }
 
     fn list<T>(
         &mut self,
         name: &'static str,
         text: &'a str,
-        (min, max): (usize, usize),
+        shape: &ListShape,
         mut item: impl FnMut(&'a str, Path<'_>, &mut Faults) -> Option<T>,
     ) -> Option<Vec<T>> {
+        let ListShape { min, max, .. } = *shape;
         let path = Path::Field(&self.path, name);
         let mut items = Items {
             list: Vec::new(),
@@ -280,7 +278,7 @@ impl<'a, 'p> Object<'a, 'p> {
                 .deserialize_seq(&mut items)
                 .is_ok();
         if !is_list {
-            self.faults.push(&path, text, format!("a list of {min}..={max}"));
+            self.faults.push(&path, text, shape.allowed());
             return None;
         }
         if items.seen < min || items.seen > max {
@@ -326,6 +324,20 @@ impl<'a, 'p> Object<'a, 'p> {
                 self.faults.push(&Path::Field(&self.path, name), text, allowed);
             }
         }
+    }
+}
+
+/// What a list looks like: how many items, and one that shows the shape of all.
+#[derive(Debug)]
+pub(crate) struct ListShape {
+    pub(crate) min: usize,
+    pub(crate) max: usize,
+    pub(crate) like: &'static str,
+}
+
+impl ListShape {
+    fn allowed(&self) -> String {
+        format!("a list of {}..={}, such as [{}]", self.min, self.max, self.like)
     }
 }
 
