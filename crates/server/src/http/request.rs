@@ -19,17 +19,31 @@ use super::problem::Problem;
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// How much of a body that is too large is read on, so that its sender gets to see the answer.
 const DISCARDED_BYTES_MAX: usize = 16 << 20;
+/// What a percent sign may stand before.
+const ESCAPES: &str = "two hexadecimal digits after each %; a percent sign itself is %25";
 const DISCARD_WITHIN: Duration = Duration::from_secs(2);
 
 /// The id in a path: always its third part. It is taken from the path as it was sent, percent-decoded once; `+` is a
 /// plus.
 pub(crate) fn path_id(request: &Request, name: &'static str) -> Result<Id, Problem> {
     let part = request.uri().path().split('/').nth(3).unwrap_or_default();
+    if broken_escape(part) {
+        return Err(Problem::invalid(name, part, ESCAPES));
+    }
     let decoded = percent_decode_str(part).decode_utf8();
     decoded
         .ok()
         .and_then(|text| Id::new(&text).ok())
         .ok_or_else(|| Problem::invalid(name, part, format!("{}, percent-encoded", IdError::ALLOWED)))
+}
+
+/// Whether a `%` stands before something else than two hexadecimal digits. Decoders leave it as it is, and then `%zz` and
+/// `%25zz` would be one id.
+fn broken_escape(text: &str) -> bool {
+    text.split('%').skip(1).any(|after| {
+        let digits = after.as_bytes().get(..2);
+        !digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+    })
 }
 
 /// The id in `Idempotency-Key`, byte for byte.
@@ -149,6 +163,9 @@ impl Query {
             .split('&')
             .filter(|pair| !pair.is_empty())
         {
+            if broken_escape(pair) {
+                return Err(Problem::invalid("query", pair, ESCAPES));
+            }
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let decode = |text: &str| {
                 let blanks = text.replace('+', " ");

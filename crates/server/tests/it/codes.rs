@@ -406,6 +406,49 @@ fn a_key_that_is_not_the_id_of_the_path_is_refused() {
 }
 
 #[test]
+fn a_confirm_that_stands_in_for_a_lost_deduct_is_recorded_as_a_reserve() {
+    let service = Service::start();
+    service.stock("A", 5);
+    let body = r#"{"payload":{"owner":"u","lines":[{"sku":"A","quantity":2}]}}"#;
+    let sold = service.act("o", "confirm", body).is(200, "ok");
+    has(
+        &sold["reservation"],
+        &json!({"mode": "reserve", "status": "confirmed"}),
+    );
+    service.order("deduct", "o", "u", "A", 2).is(422, "id_reused");
+    service.order("reserve", "o", "u", "A", 2).is(200, "replayed");
+    assert_eq!(service.counters("A"), [3, 0, 2, 3]);
+}
+
+#[test]
+fn a_list_that_is_none_is_shown_its_shape() {
+    let service = Service::start();
+    service.stock("A", 5);
+    let problem = service
+        .patch("/v1/stock/A", r#"{"id":"c","safety_stock":3}"#)
+        .is(422, "invalid");
+    has(
+        &problem["errors"][0],
+        &json!({"field": "safety_stock", "found": "3",
+                "allowed": "a list of 1..=100, such as [{\"location\":\"default\",\"safety_stock\":5}]"}),
+    );
+}
+
+#[test]
+fn a_broken_percent_encoding_is_named() {
+    let service = Service::start();
+    for part in ["%zz", "a%2", "a%", "%%41"] {
+        for path in [format!("/v1/stock/{part}"), format!("/v1/stock?after={part}")] {
+            let problem = service.get(&path).is(422, "invalid");
+            let error = &problem["errors"][0];
+            assert!(error["found"].as_str().unwrap().contains(part), "{error}");
+            assert!(error["allowed"].as_str().unwrap().contains("%25"), "{error}");
+        }
+    }
+    service.get("/v1/stock/%25zz").is(404, "unknown_sku");
+}
+
+#[test]
 fn one_audit_at_a_time() {
     let service = Service::start();
     service.stock("A", 10_000);
