@@ -18,7 +18,7 @@ pub(crate) async fn sell(data: &Path) -> Result<u64, Box<dyn std::error::Error>>
     );
     match store.reserve("order-1", "alice").line("A/1", 2).await {
         Ok(held) => println!("held until {} ms", held.reservation.ends_at),
-        Err(Error::Refused(why)) => println!("not to be had: {why:?}"),
+        Err(error @ Error::Refused(_)) => println!("not to be had: {error}"),
         Err(error) => return Err(error.into()),
     }
     store.confirm("order-1").await?;
@@ -34,8 +34,16 @@ pub(crate) async fn sell(data: &Path) -> Result<u64, Box<dyn std::error::Error>>
 }
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let data = std::env::args().nth(1).unwrap_or_else(|| "stockade-data".into());
-    println!("{} units sold", sell(Path::new(&data)).await?);
-    Ok(())
+async fn main() -> std::process::ExitCode {
+    let data = std::env::args()
+        .nth(1)
+        .unwrap_or_else(|| "stockade-library-data".into());
+    match sell(Path::new(&data)).await {
+        Ok(sold) => println!("{sold} units sold"),
+        Err(error) => {
+            eprintln!("error: {error}");
+            return std::process::ExitCode::FAILURE;
+        }
+    }
+    std::process::ExitCode::SUCCESS
 }
