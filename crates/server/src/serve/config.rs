@@ -59,10 +59,10 @@ struct Given {
     /// The most commands that may wait; further ones are refused as overloaded. [default: 65536]
     #[arg(long, env = "STOCKADE_BACKLOG_COMMANDS", value_name = "N")]
     backlog_commands: Option<u32>,
-    /// Ended ids kept in memory for replays; older ones are looked up on disk. [default: 1000000]
+    /// Ended ids kept in memory for replays, at least 4096; older ones are looked up on disk. [default: 1000000]
     #[arg(long, env = "STOCKADE_KEEP_ENDED", value_name = "N")]
     keep_ended: Option<u32>,
-    /// How long ended ids are kept in memory. [default: 86400]
+    /// How long ended ids are kept in memory, at least 10. [default: 86400]
     #[arg(long, env = "STOCKADE_KEEP_ENDED_SECONDS", value_name = "SECONDS")]
     keep_ended_seconds: Option<u32>,
 }
