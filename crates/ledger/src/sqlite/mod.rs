@@ -5,6 +5,7 @@ mod audit_details;
 mod audit_reservations;
 mod checkpoint;
 mod codes;
+mod counters;
 mod errors;
 mod history;
 mod ids;
