@@ -3,8 +3,8 @@
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use stockade_core::{
-    Action, AskLine, Cancel, Command, Confirm, Count, Expect, Id, Mode, Position, Reason, Reply, Reserve,
-    Rules, Set, Shard,
+    Action, AskLine, Cancel, Command, Count, Expect, Id, Mode, Position, Reason, Reply, Reserve, Rules, Set,
+    Shard,
 };
 
 const NOW: i64 = 1_767_000_000_000;
@@ -110,13 +110,6 @@ fn core(c: &mut Criterion) {
     group(c, "reserve", |n| reserve(HELD + n, "hot"));
     group(c, "replay", |n| reserve(n % HELD, "hot"));
     group(c, "sold out", |n| reserve(HELD + n, "none"));
-    group(c, "confirm", |n| {
-        command(Action::Confirm(Confirm {
-            id: id(n % HELD),
-            lines: None,
-            payload: None,
-        }))
-    });
     group(c, "cancel, sealing", |n| {
         command(Action::Cancel(Cancel {
             id: id((1 << 40) + n),
