@@ -15,12 +15,22 @@ use serde_json::Value;
 const MAY_DEPEND: &[(&str, &[&str])] = &[
     ("stockade-core", &[]),
     ("stockade-ledger", &["stockade-core"]),
-    ("stockade", &["stockade-core", "stockade-ledger"]),
+    ("stockade", &["stockade-core", "stockade-ledger", "stockade-redis"]),
+    // The tier on Redis knows the rules' words and the script machinery, and not the ledger.
+    ("stockade-redis", &["stockade-core", "stockade-scripts"]),
+    // The model of the protocol stands on nothing, so that nothing can mend it by accident.
+    ("stockade-model", &[]),
     // Shops take the scripts without the rest, so they know none of it.
     ("stockade-scripts", &[]),
     (
         "stockade-server",
-        &["stockade", "stockade-core", "stockade-ledger", "stockade-scripts"],
+        &[
+            "stockade",
+            "stockade-core",
+            "stockade-ledger",
+            "stockade-redis",
+            "stockade-scripts",
+        ],
     ),
     ("stockade-testkit", &["stockade-core"]),
     (
@@ -29,6 +39,7 @@ const MAY_DEPEND: &[(&str, &[&str])] = &[
             "stockade",
             "stockade-core",
             "stockade-ledger",
+            "stockade-redis",
             "stockade-scripts",
             "stockade-testkit",
         ],

@@ -1,0 +1,18 @@
+//! The hot tier on Redis: one Lua script a kind of command decides a merged batch, a stream is the outbox.
+//!
+//! This crate speaks to Redis and knows the words of `stockade-core`; it knows neither the ledger nor who calls. A
+//! [`Hot`] is one shard on one node. What it is told (epoch, tag, the ledger's word about ids) comes from the engine.
+#![allow(clippy::todo)]
+
+mod control;
+mod decide;
+mod error;
+mod types;
+
+pub use control::Hot;
+pub use decide::ScriptKind;
+pub use error::{CallError, Kind};
+pub use types::{
+    Absent, Asked, Batch, Chunk, Decided, Fenced, MetaState, MissingSku, Options, Sent, Stale, SweepReply, Survivor,
+    Token, Verdict, Base, Rerun, KeptIds,
+};
