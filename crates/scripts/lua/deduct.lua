@@ -10,19 +10,17 @@ local stock, quantity = KEYS[1], ARGV[1]
 
 -- The fast way. DECRBY is as strict as we are about how a number is written, and it is the only write: so it may judge,
 -- and the readers below, which cost half as much again, are only needed to say what is wrong.
-local text, refused = redis.pcall('GET', stock), nil
-if text and quantity then
-  local left, asked = tonumber(text), tonumber(quantity)
-  if left and asked and asked >= 1 and asked <= left and left <= 9007199254740991 then
-    refused = redis.pcall('DECRBY', stock, quantity)
-    if refused == left - asked then return refused end
-  end
+local call = redis.pcall
+local left, asked, refused = tonumber(call('GET', stock)), tonumber(quantity), nil
+if left and asked and asked >= 1 and asked <= left and left <= 9007199254740991 then
+  refused = call('DECRBY', stock, quantity)
+  if refused == left - asked then return refused end
 end
 
 -- @include numbers
-local asked, err = argument('quantity', quantity, 1, 9007199254740991)
+local err
+asked, err = argument('quantity', quantity, 1, 9007199254740991)
 if not asked then return err end
-local left
 left, err = stored(stock)
 if err then return err end
 if not left then return -2 end

@@ -57,6 +57,9 @@ impl<C: ConnectionLike + Clone> Scripts<C> {
     }
 
     pub async fn run<S: Call>(&self, call: &S) -> Result<S::Reply, ScriptError> {
+        if self.patience.is_zero() {
+            return self.run_once(call).await;
+        }
         let start = Instant::now();
         let mut pause = Duration::from_millis(5);
         loop {
@@ -185,8 +188,10 @@ impl<C: ConnectionLike + Clone> Scripts<C> {
 
 fn command<S: Call>(verb: &str, script: &str, call: &S) -> Cmd {
     let keys = call.keys();
-    let mut command = redis::cmd(verb);
-    command.arg(script).arg(keys.len());
+    // Room for all of it at once: a call is too short to grow its buffer four times.
+    let parts = 3 + S::KEYS.len() + S::ARGS.len();
+    let mut command = Cmd::with_capacity(parts, verb.len() + script.len() + 32 * parts);
+    command.arg(verb).arg(script).arg(keys.len());
     for key in keys {
         command.arg(key);
     }
