@@ -24,12 +24,17 @@ pub trait Call {
 #[derive(Debug)]
 pub struct Args<'a> {
     command: &'a mut Cmd,
-    pub(crate) count: usize,
+    count: usize,
 }
 
 impl<'a> Args<'a> {
     pub fn new(command: &'a mut Cmd) -> Self {
         Self { command, count: 0 }
+    }
+
+    /// How many were written so far.
+    pub fn count(&self) -> usize {
+        self.count
     }
 
     pub fn number(&mut self, number: impl Into<i128>) -> &mut Self {
@@ -59,7 +64,7 @@ impl<'a> Args<'a> {
 }
 
 /// The numbers of a reply: an integer, or a list of integers.
-pub(crate) fn numbers(reply: &Value) -> Option<Vec<i64>> {
+pub fn numbers(reply: &Value) -> Option<Vec<i64>> {
     match reply {
         Value::Int(number) => Some(vec![*number]),
         Value::Array(parts) => parts
@@ -77,7 +82,7 @@ pub(crate) fn numbers(reply: &Value) -> Option<Vec<i64>> {
 }
 
 /// A reply that is a single integer.
-pub(crate) fn number(reply: &Value) -> Option<i64> {
+pub fn number(reply: &Value) -> Option<i64> {
     if let Value::Int(number) = reply {
         Some(*number)
     } else {
@@ -86,12 +91,12 @@ pub(crate) fn number(reply: &Value) -> Option<i64> {
 }
 
 /// A count in a reply, which cannot be negative.
-pub(crate) fn count(number: i64) -> Option<u64> {
+pub fn count(number: i64) -> Option<u64> {
     u64::try_from(number).ok()
 }
 
 /// 0 or 1 in a reply.
-pub(crate) fn flag(number: i64) -> Option<bool> {
+pub fn flag(number: i64) -> Option<bool> {
     match number {
         0 => Some(false),
         1 => Some(true),
@@ -99,12 +104,13 @@ pub(crate) fn flag(number: i64) -> Option<bool> {
     }
 }
 
-/// Text in a reply.
-pub(crate) fn text(reply: &Value) -> Option<String> {
+/// Text in a reply, which has to be UTF-8.
+pub fn text(reply: &Value) -> Option<String> {
     bytes(reply).and_then(|bytes| String::from_utf8(bytes.to_vec()).ok())
 }
 
-pub(crate) fn bytes(reply: &Value) -> Option<&[u8]> {
+/// Bytes of any kind in a reply.
+pub fn bytes(reply: &Value) -> Option<&[u8]> {
     match reply {
         Value::BulkString(bytes) => Some(bytes),
         Value::SimpleString(text) => Some(text.as_bytes()),

@@ -64,6 +64,7 @@ fn not_connected(error: redis::RedisError) -> ScriptError {
     }
 }
 
-fn nodelay() -> TcpSettings {
+/// Sends small packets at once.
+pub fn nodelay() -> TcpSettings {
     TcpSettings::default().set_nodelay(true)
 }

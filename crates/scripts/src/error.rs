@@ -153,7 +153,8 @@ impl ScriptError {
     }
 }
 
-fn server_state(error: &RedisError) -> Option<ServerState> {
+/// What an error says about the server; `None` where it is not known whether anything was carried out.
+pub fn server_state(error: &RedisError) -> Option<ServerState> {
     let state = match error.code() {
         Some("READONLY") => ServerState::ReadOnly,
         Some("LOADING") => ServerState::Loading,

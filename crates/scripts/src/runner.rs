@@ -186,7 +186,8 @@ impl<C: ConnectionLike + Clone> Scripts<C> {
     }
 }
 
-fn command<S: Call>(verb: &str, script: &str, call: &S) -> Cmd {
+/// A call as a command: EVALSHA with the digest, or EVAL with the text.
+pub fn command<S: Call>(verb: &str, script: &str, call: &S) -> Cmd {
     let keys = call.keys();
     // Room for all of it at once: a call is too short to grow its buffer four times.
     let parts = 3 + S::KEYS.len() + S::ARGS.len();
@@ -200,14 +201,15 @@ fn command<S: Call>(verb: &str, script: &str, call: &S) -> Cmd {
 }
 
 /// An error of the server is an error, whichever way the connection hands it over.
-fn reply_of(reply: RedisResult<Value>) -> RedisResult<Value> {
+pub fn reply_of(reply: RedisResult<Value>) -> RedisResult<Value> {
     match reply {
         Ok(Value::ServerError(error)) => Err(RedisError::from(error)),
         other => other,
     }
 }
 
-fn is_noscript(reply: &RedisResult<Value>) -> bool {
+/// Whether the server did not have the script, and so did not run it.
+pub fn is_noscript(reply: &RedisResult<Value>) -> bool {
     matches!(reply, Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript))
 }
 

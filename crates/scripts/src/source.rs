@@ -10,12 +10,16 @@ use crate::header::{Header, HeaderError};
 /// The line that includes `lua/include/NAME.lua` where it stands.
 const INCLUDE: &str = "-- @include ";
 
-/// One script of the table in `docs/scripts.md`.
+/// The parts that scripts of one folder may include: name and text.
+pub type Includes = &'static [(&'static str, &'static str)];
+
+/// One script: of the table in `docs/scripts.md`, or of another crate that keeps its Lua in files the same way.
 #[derive(Debug)]
 pub struct Script {
     name: &'static str,
     file: &'static str,
     vectors: &'static str,
+    includes: Includes,
     ready: OnceLock<Result<Ready, SourceError>>,
 }
 
@@ -47,6 +51,18 @@ impl Script {
             name,
             file,
             vectors,
+            includes: INCLUDES,
+            ready: OnceLock::new(),
+        }
+    }
+
+    /// A script of another crate, with the parts that its folder has, and without vectors.
+    pub const fn with_includes(name: &'static str, file: &'static str, includes: Includes) -> Self {
+        Self {
+            name,
+            file,
+            vectors: "[]",
+            includes,
             ready: OnceLock::new(),
         }
     }
@@ -64,7 +80,7 @@ impl Script {
     pub fn ready(&self) -> Result<&Ready, SourceError> {
         let ready = self.ready.get_or_init(|| {
             let text = expand(self.name, self.file, &|name| {
-                INCLUDES
+                self.includes
                     .iter()
                     .find(|(known, _)| *known == name)
                     .map(|(_, text)| *text)
@@ -77,7 +93,8 @@ impl Script {
     }
 }
 
-const INCLUDES: &[(&str, &str)] = &[
+/// The parts under `lua/include` of this crate.
+pub const INCLUDES: Includes = &[
     ("clock", include_str!("../lua/include/clock.lua")),
     ("holds", include_str!("../lua/include/holds.lua")),
     ("limits", include_str!("../lua/include/limits.lua")),
