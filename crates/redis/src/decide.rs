@@ -2,8 +2,8 @@
 
 use stockade_core::{Action, Millis};
 
-use crate::control::Hot;
 use crate::error::CallError;
+use crate::hot::Hot;
 use crate::types::{Asked, Batch, Decided, Rerun, Sent, SweepReply};
 
 impl Hot {

@@ -25,6 +25,38 @@ pub enum Kind {
     Other,
 }
 
+impl Kind {
+    /// Every kind, in a fixed order.
+    pub const ALL: [Self; 10] = [
+        Self::OutOfMemory,
+        Self::ReadOnly,
+        Self::Loading,
+        Self::Busy,
+        Self::Moved,
+        Self::NotAllowed,
+        Self::NoConnection,
+        Self::Cut,
+        Self::TimedOut,
+        Self::Other,
+    ];
+
+    /// The word in metrics.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::OutOfMemory => "out_of_memory",
+            Self::ReadOnly => "read_only",
+            Self::Loading => "loading",
+            Self::Busy => "busy",
+            Self::Moved => "moved",
+            Self::NotAllowed => "not_allowed",
+            Self::NoConnection => "no_connection",
+            Self::Cut => "cut",
+            Self::TimedOut => "timed_out",
+            Self::Other => "other",
+        }
+    }
+}
+
 /// An error of a call.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum CallError {

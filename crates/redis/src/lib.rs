@@ -7,12 +7,16 @@
 mod control;
 mod decide;
 mod error;
+mod hot;
+mod node;
+mod script;
 mod types;
 
-pub use control::Hot;
 pub use decide::ScriptKind;
 pub use error::{CallError, Kind};
+pub use hot::Hot;
+pub use node::{NodeStats, ScriptStats};
 pub use types::{
-    Absent, Asked, Batch, Chunk, Decided, Fenced, MetaState, MissingSku, Options, Sent, Stale, SweepReply, Survivor,
-    Token, Verdict, Base, Rerun, KeptIds,
+    Absent, Asked, Backlog, Base, Batch, Chunk, Decided, Fenced, KeptIds, MetaState, MissingSku, Options,
+    Rerun, Sent, Stale, Survivor, SweepReply, Token, Verdict,
 };

@@ -7,7 +7,7 @@ use stockade_core::{
 };
 
 /// Where Redis is and how it is talked to.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Options {
     /// `redis://[user[:password]@]host[:port][/db]`, or `rediss://` for TLS.
     pub url: String,
@@ -19,8 +19,34 @@ pub struct Options {
     pub connect_within: Duration,
     /// How long a reply may take before its outcome is unknown.
     pub reply_within: Duration,
-    /// How many connections the calls are spread over.
+    /// How many connections the decisions are spread over; one more serves everything else.
     pub connections: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            url: "redis://127.0.0.1:6379/".to_owned(),
+            prefix: "stockade".to_owned(),
+            shard: 0,
+            connect_within: Duration::from_secs(2),
+            reply_within: Duration::from_secs(2),
+            connections: 1,
+        }
+    }
+}
+
+/// Without the address, which may hold a password.
+impl std::fmt::Debug for Options {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Options")
+            .field("prefix", &self.prefix)
+            .field("shard", &self.shard)
+            .field("connect_within", &self.connect_within)
+            .field("reply_within", &self.reply_within)
+            .field("connections", &self.connections)
+            .finish_non_exhaustive()
+    }
 }
 
 /// What goes with every call.
@@ -156,6 +182,15 @@ pub struct MetaState {
     pub chunks: u64,
     /// Its clock.
     pub clock: Millis,
+}
+
+/// What lies in a shard's outbox.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Backlog {
+    /// Entries after the base that trimming kept.
+    pub entries: u64,
+    /// The memory that they take, as the server estimates it.
+    pub bytes: u64,
 }
 
 /// What fencing found.

@@ -1,39 +1,31 @@
 //! The shard on its node: connection, outbox, fence, load, open. (skeleton: bodies follow)
 
-use stockade_core::{Entry, Id, Millis, Position, SkuRecord};
+use stockade_core::{Entry, Id, Position, SkuRecord};
 
 use crate::error::CallError;
-use crate::types::{
-    Base, Chunk, Decided, Fenced, KeptIds, MetaState, MissingSku, Options, Sent, Survivor, Token,
-};
-
-/// One shard on one node. Clones share the connections.
-#[derive(Clone, Debug)]
-pub struct Hot {}
+use crate::hot::Hot;
+use crate::types::{Backlog, Base, Chunk, Decided, Fenced, KeptIds, MissingSku, Sent, Survivor, Token};
 
 impl Hot {
-    /// Connects. An error says what to change.
-    pub async fn connect(_options: Options) -> Result<Self, CallError> {
-        todo!()
-    }
-    /// The node's meta; `None`: it has none.
-    pub async fn meta(&self) -> Result<Option<MetaState>, CallError> {
-        todo!()
-    }
-
     // ---- outbox ----
 
     /// Entries from `from` on, inclusive (the base that trimming kept stands in for the first when it has that seq), at most `count`. The caller
-    /// checks tags: the first must be what the ledger has, each further one names the one before.
-    pub async fn read(&self, _epoch: u64, _from: u64, _count: usize) -> Result<Vec<Entry>, CallError> {
+    /// checks tags: the first must be what the ledger has, each further one names the one before. The base has no effects,
+    /// and neither `prev` nor `at`.
+    pub async fn read(
+        &self,
+        _epoch: u64,
+        _from: u64,
+        _count: usize,
+    ) -> Result<Decided<Vec<Entry>>, CallError> {
         todo!()
     }
     /// Trims up to and including an entry, which is kept as base; nothing happens unless that entry has that tag.
     pub async fn trim(&self, _at: Position) -> Result<bool, CallError> {
         todo!()
     }
-    /// Entries and bytes in the outbox.
-    pub async fn backlog(&self, _epoch: u64) -> Result<(u64, u64), CallError> {
+    /// What lies in the outbox.
+    pub async fn backlog(&self, _epoch: u64) -> Result<Decided<Backlog>, CallError> {
         todo!()
     }
 
@@ -94,10 +86,6 @@ impl Hot {
 
     /// Forgets ended ids; how many.
     pub async fn forget(&self, _sent: &Sent, _kept: &KeptIds) -> Result<Decided<usize>, CallError> {
-        todo!()
-    }
-    /// The server's time.
-    pub async fn time(&self) -> Result<Millis, CallError> {
         todo!()
     }
 }
