@@ -8,7 +8,9 @@ mod control;
 mod decide;
 mod error;
 mod hot;
+pub mod layout;
 mod node;
+pub mod packed;
 mod script;
 mod types;
 

@@ -15,7 +15,10 @@ use serde_json::Value;
 const MAY_DEPEND: &[(&str, &[&str])] = &[
     ("stockade-core", &[]),
     ("stockade-ledger", &["stockade-core"]),
-    ("stockade", &["stockade-core", "stockade-ledger", "stockade-redis"]),
+    (
+        "stockade",
+        &["stockade-core", "stockade-ledger", "stockade-redis"],
+    ),
     // The tier on Redis knows the rules' words and the script machinery, and not the ledger.
     ("stockade-redis", &["stockade-core", "stockade-scripts"]),
     // The model of the protocol stands on nothing, so that nothing can mend it by accident.
