@@ -37,6 +37,12 @@ CREATE TABLE ids (
   PRIMARY KEY (tenant, id)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE leases (
+  shard INTEGER PRIMARY KEY,
+  owner TEXT    NOT NULL,
+  until INTEGER NOT NULL
+) STRICT;
+
 CREATE TABLE live (
   reservation INTEGER PRIMARY KEY
 ) STRICT;
@@ -82,6 +88,16 @@ CREATE TABLE owners (
   used        INTEGER NOT NULL CHECK (used >= 0),
   PRIMARY KEY (tenant, owner, reservation, sku)
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE pruned (
+  shard       INTEGER PRIMARY KEY,
+  seq         INTEGER NOT NULL CHECK (seq >= 1),
+  epoch       INTEGER NOT NULL,
+  tag         INTEGER NOT NULL,
+  at          INTEGER NOT NULL,
+  movement    INTEGER NOT NULL,
+  reservation INTEGER NOT NULL
+) STRICT;
 
 CREATE TABLE reservations (
   n          INTEGER PRIMARY KEY,

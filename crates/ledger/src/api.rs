@@ -3,7 +3,9 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use stockade_core::{Counters, Entry, Id, Millis, Record, Reservation, SkuRecord, Space, Status};
+use stockade_core::{Counters, Entry, Id, Millis, Position, Record, Reservation, SkuRecord, Space, Status};
+
+use crate::sharing::{FoundMany, FoundSku, Key, Recorded};
 
 /// Who may write a shard's history now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +40,8 @@ pub struct ShardRow {
 /// A ledger.
 pub trait Ledger: Send + Sync + fmt::Debug {
     /// Opens a new epoch of a shard for a hot tier that is rebuilt from the ledger in this process: creates the shard
-    /// if it is missing, otherwise raises the epoch; mode becomes hot.
+    /// if it is missing, otherwise raises the epoch; mode becomes hot. Refused while another process has the shard's
+    /// recorder lease: then a hot tier elsewhere is being recorded.
     fn open_epoch(&self, shard: u32, owner: &str) -> Result<ShardRow, LedgerError>;
 
     /// Records a run of entries of one shard in one transaction: all of them, or none. The run must continue the
@@ -63,6 +66,13 @@ pub trait View: Send {
     fn ended_ids(&self, shard: u32, each: &mut dyn FnMut(Space, &str, &str)) -> Result<(), LedgerError>;
     /// What is known about an id.
     fn find(&self, shard: u32, tenant: &Id, space: Space, id: &Id) -> Result<Found, LedgerError>;
+    /// The same for many ids.
+    fn find_many(&self, shard: u32, keys: &[Key]) -> Result<FoundMany, LedgerError>;
+    /// One SKU; with what its owners used of it, which takes as long as the SKU's history is.
+    fn sku(&self, shard: u32, tenant: &Id, sku: &Id, with_usage: bool) -> Result<FoundSku, LedgerError>;
+    /// What is recorded of these entries, in their order. An entry is found by its number and its tag; the epoch may be
+    /// that of a chain which begins with it, so that the base of an epoch counts as the recorded entry it is.
+    fn recorded(&self, shard: u32, asked: &[Position]) -> Result<Vec<Recorded>, LedgerError>;
     /// SKUs of a tenant in the order of their bytes, after `after`, at most `limit`.
     fn sku_page(&self, tenant: &Id, after: Option<&Id>, limit: usize) -> Result<Vec<SkuRecord>, LedgerError>;
     /// Movements, newest first.
@@ -206,6 +216,23 @@ pub enum LedgerError {
         /// Whether the disk or the quota is full.
         full: bool,
     },
+    /// Another process held the ledger for longer than was waited. Nothing was changed; trying again may help.
+    #[error("{path}: another process holds the ledger for longer than was waited: stop it, or try again")]
+    Busy {
+        /// Which file.
+        path: PathBuf,
+    },
+    /// A hot tier elsewhere is being recorded in this ledger.
+    #[error(
+        "`{owner}` records what a hot tier elsewhere decides in this ledger, for another {left_ms} ms at least: stop the \
+         processes that use it, or use another data folder"
+    )]
+    Leased {
+        /// Who has the lease.
+        owner: String,
+        /// How long it lasts.
+        left_ms: Millis,
+    },
     /// An earlier write failed in a way that leaves its fate unknown: this opening writes no more, and only a new
     /// process can tell what is on disk.
     #[error(
@@ -246,6 +273,13 @@ pub enum LedgerError {
     /// Anything else that the database said.
     #[error("the database said: {0}")]
     Database(String),
+}
+
+impl LedgerError {
+    /// Whether nothing is wrong but the moment: the same call may succeed a little later.
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Self::Busy { .. })
+    }
 }
 
 /// Why a run was not recorded.

@@ -4,10 +4,14 @@
 //! The interface blocks: callers are a recorder thread or a blocking pool.
 
 mod api;
+mod sharing;
 mod sqlite;
 
 pub use api::{
     Finding, Found, Ledger, LedgerError, Movement, MovementPage, MovementQuery, RecordError,
     ReservationQuery, ShardMode, ShardRow, View,
+};
+pub use sharing::{
+    Claim, FoundMany, FoundSku, Keep, Key, LEASE_MAX_MS, Lease, Leasing, Pruned, Recorded, SharedLedger,
 };
 pub use sqlite::Sqlite;

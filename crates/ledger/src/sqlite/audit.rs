@@ -8,6 +8,7 @@ use std::hash::BuildHasher;
 use rusqlite::Row;
 
 use super::audit_reservations;
+use super::prune;
 use super::reader::Reader;
 use super::view::shard_row;
 use crate::api::Finding;
@@ -103,14 +104,15 @@ fn file(reader: &Reader, findings: &mut Findings) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Gapless from 1, each naming the tag before; the shard's row is at the last.
+/// Gapless from 1 (or from where it was pruned), each naming the tag before; the shard's row is at the last.
 fn chain(reader: &Reader, shard: u32, findings: &mut Findings) -> rusqlite::Result<()> {
     let mut select = reader.conn.prepare_cached(
         "SELECT seq, epoch, tag, prev, at, movement, reservation FROM entries WHERE shard = ?1 ORDER BY seq",
     )?;
     let mut rows = select.query([shard])?;
-    let (mut seq, mut epoch, mut tag, mut at) = (0_i64, 0_i64, 0_i64, i64::MIN);
-    let mut numbers = (0_i64, 0_i64);
+    let base = prune::base(&reader.conn, shard)?;
+    let (mut seq, mut epoch, mut tag, mut at) = (base.seq, base.epoch, base.tag, base.at);
+    let mut numbers = (base.movement, base.reservation);
     let hex = |tag: i64| format!("{:016x}", tag.cast_unsigned());
     while let Some(row) = rows.next()? {
         if findings.are_enough() {

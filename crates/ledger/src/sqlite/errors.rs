@@ -48,11 +48,9 @@ pub(super) fn ledger_error(path: &Path, error: &Error) -> LedgerError {
             false,
         ),
         ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed => {
-            storage(
-                "another process holds the ledger for longer than was waited: stop it, or try again"
-                    .to_owned(),
-                false,
-            )
+            LedgerError::Busy {
+                path: path.to_path_buf(),
+            }
         }
         ErrorCode::DatabaseCorrupt => LedgerError::Foreign {
             path: path.to_path_buf(),
@@ -61,6 +59,14 @@ pub(super) fn ledger_error(path: &Path, error: &Error) -> LedgerError {
         ErrorCode::NotADatabase => not_a_database(path),
         _ => LedgerError::Database(error.to_string()),
     }
+}
+
+/// Whether another connection was in the way, and nothing else.
+pub(super) fn is_busy(error: &Error) -> bool {
+    matches!(
+        error.sqlite_error_code(),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed)
+    )
 }
 
 /// The file holds something else.

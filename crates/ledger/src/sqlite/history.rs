@@ -10,6 +10,7 @@ use rusqlite::{OptionalExtension, params};
 use stockade_core::{Counters, Millis, Reservation, Status};
 
 use super::codes::{self, DEDUCT, RESERVE};
+use super::prune;
 use super::reader::Reader;
 use crate::api::{Movement, MovementPage, MovementQuery, ReservationQuery};
 
@@ -48,7 +49,7 @@ impl Reader {
     /// The first entry of a shard at or after `at`: the highest numbers before it, and after it. Times do not fall
     /// along a chain, so this is a binary search.
     fn entry_at(&self, shard: u32, cursor: i64, at: Millis) -> rusqlite::Result<(i64, Option<i64>)> {
-        let (mut low, mut high) = (1, cursor + 1);
+        let (mut low, mut high) = (prune::base(&self.conn, shard)?.seq + 1, cursor + 1);
         let mut select = self.conn.prepare_cached(
             "SELECT seq, at FROM entries WHERE shard = ?1 AND seq >= ?2 ORDER BY seq LIMIT 1",
         )?;
@@ -85,14 +86,28 @@ impl Reader {
                     "SELECT {column} FROM entries WHERE shard = ?1 AND seq = ?2"
                 ))?
                 .query_row(params![shard, seq], |row| row.get(0))
-                .optional()
-                .map(|number| number.unwrap_or(0))
+                .optional()?
+                .map_or_else(
+                    || {
+                        prune::base(&self.conn, shard).map(|base| {
+                            if column == "movement" {
+                                base.movement
+                            } else {
+                                base.reservation
+                            }
+                        })
+                    },
+                    Ok,
+                )
         };
         let mut high = 0;
         for (shard, cursor) in shards {
             if let Some(from) = from {
                 let (before, first) = self.entry_at(shard, cursor, from)?;
-                if first.is_some() {
+                if from <= prune::base(&self.conn, shard)?.at {
+                    // The entries of that time were pruned: everything up to them may be meant.
+                    range.low = 0;
+                } else if first.is_some() {
                     range.low = range.low.min(number(shard, before)?);
                 }
             }

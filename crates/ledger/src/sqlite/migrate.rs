@@ -18,11 +18,18 @@ struct Migration {
 }
 
 /// Every migration, first to last. A released one is never changed: its checksum is stored.
-const MIGRATIONS: &[Migration] = &[Migration {
-    version: 1,
-    name: "ledger",
-    sql: include_str!("../../migrations/sqlite/0001_ledger.sql"),
-}];
+const MIGRATIONS: &[Migration] = &[
+    Migration {
+        version: 1,
+        name: "ledger",
+        sql: include_str!("../../migrations/sqlite/0001_ledger.sql"),
+    },
+    Migration {
+        version: 2,
+        name: "sharing",
+        sql: include_str!("../../migrations/sqlite/0002_sharing.sql"),
+    },
+];
 
 const TABLE: &str = "CREATE TABLE IF NOT EXISTS migrations (
   version  INTEGER PRIMARY KEY,
@@ -31,7 +38,7 @@ const TABLE: &str = "CREATE TABLE IF NOT EXISTS migrations (
 ) STRICT";
 
 /// The version of a file that has all of them.
-pub(super) const KNOWN: u32 = 1;
+pub(super) const KNOWN: u32 = 2;
 
 /// FNV-1a: it guards against an edited migration, not against an attacker.
 fn checksum(sql: &str) -> i64 {

@@ -1,4 +1,5 @@
-//! The embedded ledger: one SQLite file in write-ahead mode, synchronous=FULL, one connection that writes.
+//! The embedded ledger: one SQLite file in write-ahead mode, synchronous=FULL, one connection that writes in each
+//! process that shares it.
 
 mod audit;
 mod audit_details;
@@ -10,13 +11,16 @@ mod errors;
 mod history;
 mod ids;
 mod index;
+mod lookup;
 mod map;
 mod migrate;
 mod names;
 mod open;
+mod prune;
 mod query;
 mod reader;
 mod record;
+mod sharing;
 mod stock;
 mod tail;
 mod view;
@@ -26,13 +30,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use stockade_core::Entry;
+use stockade_core::{Entry, Millis};
 
 use self::reader::Reader;
 use self::tail::Tail;
 use self::view::SqliteView;
 use self::writer::Writer;
 use crate::api::{Ledger, LedgerError, RecordError, ShardRow, View};
+use crate::sharing::{Claim, Keep, Lease, Leasing, Pruned, SharedLedger};
 
 /// Readers kept open between views.
 const POOL_MAX: usize = 4;
@@ -53,6 +58,23 @@ struct Shared {
 }
 
 impl Shared {
+    fn reader(&self) -> Result<Reader, LedgerError> {
+        let pooled = self.pool.lock().pop();
+        match pooled {
+            Some(reader) => Ok(reader),
+            None => Reader::open(&self.path, Arc::clone(&self.tail)),
+        }
+    }
+
+    /// Reads one thing, without a view around it.
+    fn read<T>(&self, read: impl FnOnce(&Reader) -> rusqlite::Result<T>) -> Result<T, LedgerError> {
+        let reader = self.reader()?;
+        // A reader that failed is closed.
+        let value = read(&reader).map_err(|error| errors::ledger_error(&self.path, &error))?;
+        self.give_back(reader);
+        Ok(value)
+    }
+
     fn give_back(&self, reader: Reader) {
         let mut pool = self.pool.lock();
         if pool.len() < POOL_MAX {
@@ -102,5 +124,45 @@ impl Ledger for Sqlite {
 
     fn view(&self) -> Result<Box<dyn View>, LedgerError> {
         Ok(Box::new(SqliteView::open(Arc::clone(&self.shared))?))
+    }
+}
+
+impl SharedLedger for Sqlite {
+    fn row(&self, shard: u32) -> Result<Option<ShardRow>, LedgerError> {
+        self.shared.read(|reader| view::shard_row(&reader.conn, shard))
+    }
+
+    fn create_shard(&self, shard: u32, owner: &str) -> Result<Claim, LedgerError> {
+        self.writer.lock().create_shard(&self.shared.path, shard, owner)
+    }
+
+    fn claim_rebuild(&self, seen: &ShardRow, owner: &str) -> Result<Claim, LedgerError> {
+        self.writer.lock().claim_rebuild(&self.shared.path, seen, owner)
+    }
+
+    fn finish_rebuild(&self, shard: u32, epoch: u64, owner: &str) -> Result<Claim, LedgerError> {
+        self.writer
+            .lock()
+            .finish_rebuild(&self.shared.path, shard, epoch, owner)
+    }
+
+    fn take_lease(&self, shard: u32, owner: &str, for_ms: Millis) -> Result<Leasing, LedgerError> {
+        self.writer
+            .lock()
+            .take_lease(&self.shared.path, shard, owner, for_ms)
+    }
+
+    fn release_lease(&self, shard: u32, owner: &str) -> Result<bool, LedgerError> {
+        self.writer.lock().release_lease(&self.shared.path, shard, owner)
+    }
+
+    fn lease(&self, shard: u32) -> Result<Option<Lease>, LedgerError> {
+        self.shared.read(|reader| sharing::lease(&reader.conn, shard))
+    }
+
+    fn prune_entries(&self, shard: u32, keep: Keep, limit: usize) -> Result<Pruned, LedgerError> {
+        self.writer
+            .lock()
+            .prune_entries(&self.shared.path, shard, keep, limit)
     }
 }

@@ -2,11 +2,11 @@
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::errors::{DAMAGED, ledger_error, not_a_database};
+use super::errors::{DAMAGED, is_busy, ledger_error, not_a_database};
 use super::migrate::migrate;
 use crate::api::LedgerError;
 
@@ -164,4 +164,23 @@ fn whole(conn: &Connection, path: &Path) -> Result<(), LedgerError> {
         });
     }
     Ok(())
+}
+
+/// How often a transaction is begun anew when SQLite gives up without waiting, as it does while another process
+/// recovers the log.
+const TRIES: u32 = 5;
+
+/// Takes the write lock, waiting for other processes.
+pub(super) fn begin_immediate(conn: &Connection) -> rusqlite::Result<()> {
+    let began = Instant::now();
+    let mut tries = 1;
+    loop {
+        let done = conn
+            .prepare_cached("BEGIN IMMEDIATE")
+            .and_then(|mut begin| begin.execute([]));
+        match done {
+            Err(error) if is_busy(&error) && tries < TRIES && began.elapsed() < BUSY => tries += 1,
+            done => return done.map(|_| ()),
+        }
+    }
 }

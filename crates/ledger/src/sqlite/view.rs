@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension};
-use stockade_core::{Id, Record, Reservation, SkuRecord, Space};
+use stockade_core::{Id, Position, Reservation, SkuRecord, Space};
 
 use super::Shared;
 use super::audit::audit;
@@ -13,10 +13,11 @@ use super::codes;
 use super::errors::ledger_error;
 use super::index;
 use super::reader::Reader;
-use super::{history, query};
+use super::{history, lookup, query};
 use crate::api::{
     Finding, Found, LedgerError, MovementPage, MovementQuery, ReservationQuery, ShardRow, View,
 };
+use crate::sharing::{FoundMany, FoundSku, Key, Recorded};
 
 /// A shard's row.
 pub(super) fn shard_row(conn: &Connection, shard: u32) -> rusqlite::Result<Option<ShardRow>> {
@@ -45,11 +46,7 @@ pub(super) struct SqliteView {
 
 impl SqliteView {
     pub(super) fn open(shared: Arc<Shared>) -> Result<Self, LedgerError> {
-        let reader = shared.pool.lock().pop();
-        let mut reader = match reader {
-            Some(reader) => reader,
-            None => Reader::open(&shared.path, Arc::clone(&shared.tail))?,
-        };
+        let mut reader = shared.reader()?;
         let pinned = reader.pin();
         let view = Self {
             shared,
@@ -154,20 +151,25 @@ impl View for SqliteView {
         self.ask(|reader| {
             let (epoch, cursor) =
                 shard_row(&reader.conn, shard)?.map_or((0, 0), |row| (row.epoch, row.cursor));
-            let record = match reader.name_number(tenant)? {
-                None => None,
-                Some(tenant) => match space {
-                    Space::Reservation => reader.reservation(shard, tenant, id)?.map(Record::Reservation),
-                    Space::Return => reader.return_record(shard, tenant, id)?.map(Record::Return),
-                    Space::Stock => reader.stock_record(shard, tenant, id)?.map(Record::Stock),
-                },
-            };
+            let record = lookup::record(reader, shard, tenant, space, id)?;
             Ok(Found {
                 epoch,
                 cursor,
                 record,
             })
         })
+    }
+
+    fn find_many(&self, shard: u32, keys: &[Key]) -> Result<FoundMany, LedgerError> {
+        self.ask(|reader| lookup::records(reader, shard, keys))
+    }
+
+    fn sku(&self, shard: u32, tenant: &Id, sku: &Id, with_usage: bool) -> Result<FoundSku, LedgerError> {
+        self.ask(|reader| lookup::sku(reader, shard, tenant, sku, with_usage))
+    }
+
+    fn recorded(&self, shard: u32, asked: &[Position]) -> Result<Vec<Recorded>, LedgerError> {
+        self.ask(|reader| lookup::recorded(reader, shard, asked))
     }
 
     fn sku_page(&self, tenant: &Id, after: Option<&Id>, limit: usize) -> Result<Vec<SkuRecord>, LedgerError> {

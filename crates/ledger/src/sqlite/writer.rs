@@ -11,10 +11,13 @@ use super::errors::{commit_error, ledger_error};
 use super::ids::{Ids, Tops};
 use super::index;
 use super::names::Names;
+use super::open::begin_immediate;
 use super::record::{Fault, Numbers, Run, check_chain, int, mismatch};
+use super::sharing;
 use super::tail::{Marks, Tail};
 use super::view::shard_row;
 use crate::api::{LedgerError, RecordError, ShardRow};
+use crate::sharing::Lease;
 
 /// Movements that may wait before the deferred tables are filled: with random ids and owners each fill dirties most
 /// pages of the tables by id and by owner, so it is worth waiting for many; but a fill holds up the recorder for as long
@@ -57,7 +60,7 @@ impl Writer {
     }
 
     fn begin(&mut self) -> rusqlite::Result<()> {
-        self.conn.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        begin_immediate(&self.conn)?;
         let version: i64 = self
             .conn
             .prepare_cached("PRAGMA data_version")?
@@ -91,6 +94,11 @@ impl Writer {
         self.data_version = -1;
         // Before another process can give the same numbers.
         self.tail.forget();
+        self.leave();
+    }
+
+    /// Ends a transaction that wrote nothing, or nothing that memory took over.
+    fn leave(&mut self) {
         if !self.conn.is_autocommit()
             && let Err(error) = self.conn.execute_batch("ROLLBACK")
         {
@@ -131,7 +139,13 @@ impl Writer {
         self.refuse_if_broken(path).map_err(RecordError::NotRecorded)?;
         let done = check_chain(run)
             .and_then(|()| self.begin().map_err(Fault::Sql))
-            .and_then(|()| self.write(run, first, last));
+            .and_then(|()| self.pass_the_fence(first, last));
+        if let Ok(Some(fenced)) = done {
+            // Nothing was written, so what is in memory stays right: a process that was overtaken asks again and again.
+            self.leave();
+            return Err(fenced);
+        }
+        let done = done.and_then(|_| self.write(run, first.shard));
         match done {
             Ok((numbers, filled)) => {
                 self.commit(path)?;
@@ -153,12 +167,12 @@ impl Writer {
         }
     }
 
-    fn write(&mut self, run: &[Entry], first: &Entry, last: &Entry) -> Result<(Numbers, bool), Fault> {
+    /// The fence: only the exact continuation goes on. What it did is read back rather than taken from a row count.
+    fn pass_the_fence(&self, first: &Entry, last: &Entry) -> Result<Option<RecordError>, Fault> {
         let conn = &self.conn;
         let Some(before) = first.seq.checked_sub(1) else {
             return Err(mismatch("entry 0", "a seq of at least 1", 0));
         };
-        // The fence. What it did is read back rather than taken from a row count.
         let passed: Option<i64> = conn
             .prepare_cached(
                 "UPDATE shards SET cursor = ?6, tag = ?7, at = ?8 \
@@ -179,30 +193,28 @@ impl Writer {
                 |row| row.get(0),
             )
             .optional()?;
-        if passed.is_none() {
-            let found = shard_row(conn, first.shard)?;
-            return Err(Fault::Refused(RecordError::Fenced {
-                expected: before,
-                found,
-            }));
+        if passed.is_some() {
+            return Ok(None);
         }
+        let found = shard_row(conn, first.shard)?;
+        Ok(Some(RecordError::Fenced {
+            expected: before,
+            found,
+        }))
+    }
+
+    fn write(&mut self, run: &[Entry], shard: u32) -> Result<(Numbers, bool), Fault> {
+        let conn = &self.conn;
         let known = Ids {
             tail: &self.tail,
             marks: self.marks,
         };
-        let mut writing = Run::new(
-            conn,
-            &mut self.names,
-            known,
-            &mut self.tops,
-            self.numbers,
-            first.shard,
-        );
+        let mut writing = Run::new(conn, &mut self.names, known, &mut self.tops, self.numbers, shard);
         writing.write(run)?;
         let numbers = writing.numbers;
         let granted = std::mem::take(&mut writing.granted);
         conn.prepare_cached("UPDATE shards SET movement = ?2, reservation = ?3 WHERE n = ?1")?
-            .execute(params![first.shard, numbers.movement, numbers.reservation])?;
+            .execute(params![shard, numbers.movement, numbers.reservation])?;
         let filled = numbers.movement - self.marks.indexed >= TAIL_MAX;
         if filled {
             index::fill(conn, self.marks, numbers)?;
@@ -244,6 +256,9 @@ impl Writer {
     ) -> Result<ShardRow, LedgerError> {
         self.refuse_if_broken(path)?;
         let done = self.begin().and_then(|()| {
+            if let Some(lease) = sharing::lease(&self.conn, shard)? {
+                return Ok(Err(lease));
+            }
             self.conn
                 .prepare_cached(
                     "INSERT INTO shards (n, epoch, mode, cursor, tag, at, owner, movement, reservation) \
@@ -251,12 +266,31 @@ impl Writer {
                      ON CONFLICT (n) DO UPDATE SET epoch = epoch + 1, mode = 'hot', owner = excluded.owner",
                 )?
                 .execute(params![shard, owner])?;
-            shard_row(&self.conn, shard)
+            shard_row(&self.conn, shard).map(Ok)
         });
-        self.finish(path, done)?.ok_or_else(|| LedgerError::Corrupt {
-            place: format!("shards, row {shard}"),
-            message: "it was written and is not there".to_owned(),
-        })
+        match self.finish(path, done)? {
+            Ok(Some(row)) => Ok(row),
+            Ok(None) => Err(LedgerError::Corrupt {
+                place: format!("shards, row {shard}"),
+                message: "it was written and is not there".to_owned(),
+            }),
+            Err(Lease { owner, left_ms, .. }) => Err(LedgerError::Leased { owner, left_ms }),
+        }
+    }
+
+    /// A transaction that gives no numbers and changes nothing that memory holds.
+    pub(super) fn plain<T>(
+        &mut self,
+        path: &Path,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, LedgerError> {
+        self.refuse_if_broken(path)?;
+        let done = begin_immediate(&self.conn).and_then(|()| work(&self.conn));
+        if let Err(error) = done {
+            self.leave();
+            return Err(ledger_error(path, &error));
+        }
+        self.finish(path, done)
     }
 
     fn finish<T>(&mut self, path: &Path, done: rusqlite::Result<T>) -> Result<T, LedgerError> {

@@ -7,11 +7,13 @@
 )]
 
 mod audit;
+mod claims;
 mod crash;
 mod fence;
 mod ids;
 mod opening;
 mod queries;
+mod recorded;
 mod round_trip;
 mod rules;
 mod support;

@@ -271,6 +271,44 @@ impl Book {
         self.effect(Change::Reservation { verb, before, after }, moves, "");
     }
 
+    /// A grant that the hot tier forgot and that no longer fits: its id and what it asked for, without units.
+    pub(crate) fn lose_new(&mut self, name: &str, owner: &str, sku: &str) {
+        let sku = id(sku);
+        let era = self.skus[&sku].settings.era;
+        let allocation = Allocation {
+            location: id("default"),
+            quantity: 1,
+            confirmed: 0,
+            returned: 0,
+        };
+        let line = Line {
+            sku,
+            location: None,
+            era,
+            allocations: std::iter::once(allocation).collect(),
+        };
+        let after = Reservation {
+            tenant: Id::default_name(),
+            id: id(name),
+            owner: Some(id(owner)),
+            mode: Mode::Reserve,
+            digest: Digest(9),
+            status: Status::Lost,
+            sealed: false,
+            noted: false,
+            granted_at: self.now,
+            ends_at: self.now + 60_000,
+            lines: std::iter::once(line).collect(),
+        };
+        self.reservations.insert(after.id.clone(), after.clone());
+        let change = Change::Reservation {
+            verb: Verb::Lose,
+            before: None,
+            after,
+        };
+        self.effect(change, Vec::new(), "");
+    }
+
     pub(crate) fn extend(&mut self, name: &str, ends_at: Millis) {
         let mut after = self.reservations[&id(name)].clone();
         after.ends_at = ends_at;
