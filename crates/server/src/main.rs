@@ -3,6 +3,7 @@
 mod cli;
 mod drill;
 mod http;
+mod keys;
 mod load;
 mod rush;
 mod serve;
@@ -40,6 +41,9 @@ enum Command {
     Movements(cli::movements::Args),
     /// Compare what decides with what is recorded, and that with its own history.
     Audit(cli::audit::Args),
+    /// API keys: make, list, revoke.
+    #[command(subcommand)]
+    Key(keys::command::KeyCommand),
     Rush(rush::Args),
     /// The Redis scripts that work alone: list, show, export, load, test, run.
     Scripts(stockade_scripts::cli::ScriptsArgs),
@@ -53,6 +57,7 @@ fn main() -> ExitCode {
         Command::Reservation(command) => on_all_cores(cli::reservation::run(command)),
         Command::Movements(args) => on_all_cores(cli::movements::run(args)),
         Command::Audit(args) => on_all_cores(cli::audit::run(args)),
+        Command::Key(command) => keys::command::run(command),
         // The drills share the machine with the service that they drive: they make do with one thread of their own.
         Command::Rush(args) => rush::run(&args),
         Command::Scripts(args) => on_all_cores(scripts(args)),

@@ -4,8 +4,8 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use axum::http::header::{CONTENT_TYPE, HOST, RETRY_AFTER, USER_AGENT};
-use axum::http::{Method, Request, StatusCode, Uri};
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, RETRY_AFTER, USER_AGENT};
+use axum::http::{HeaderValue, Method, Request, StatusCode, Uri};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::TokioIo;
@@ -92,6 +92,11 @@ pub(crate) async fn send(
         uri.port_u16().unwrap_or(80),
     );
     let authority = uri.authority().map_or(host, |a| a.as_str());
+    let key = service.credentials.key().map_err(Failure::Usage)?;
+    let authorization = key
+        .map(|key| HeaderValue::from_str(&format!("Bearer {}", key.reveal())))
+        .transpose()
+        .map_err(|_| Failure::Usage("the API key has characters that no key has".to_owned()))?;
     let bytes = Bytes::from(body.map(ToString::to_string).unwrap_or_default());
     let within = Duration::from_millis(service.timeout_ms);
     let id = body.and_then(|body| body.get("id")).and_then(|id| id.as_str());
@@ -113,7 +118,7 @@ pub(crate) async fn send(
     let mut tries = 0;
     loop {
         tries += 1;
-        let request = Request::builder()
+        let mut request = Request::builder()
             .method(&method)
             .uri(path)
             .header(HOST, authority)
@@ -121,6 +126,9 @@ pub(crate) async fn send(
             .header(CONTENT_TYPE, "application/json")
             .body(Full::new(bytes.clone()))
             .map_err(|e| Failure::Other(format!("the request could not be made: {e}")))?;
+        if let Some(authorization) = &authorization {
+            request.headers_mut().insert(AUTHORIZATION, authorization.clone());
+        }
         let answered = match timeout(within, exchange(target, request)).await {
             Ok(answered) => answered,
             Err(_) => Err(Unanswered::Unknown(format!(

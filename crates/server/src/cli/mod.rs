@@ -3,14 +3,17 @@
 pub(crate) mod audit;
 mod client;
 pub(crate) mod movements;
-mod output;
+pub(crate) mod output;
 pub(crate) mod reservation;
 pub(crate) mod stock;
-mod value;
+pub(crate) mod value;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 pub(crate) use client::AGENT;
+
+use crate::keys::Secret;
 
 /// Where the service is, and how to show its answers.
 #[derive(Clone, Debug, clap::Args)]
@@ -26,10 +29,42 @@ pub(crate) struct Service {
     /// Print the service's JSON.
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) credentials: Credentials,
     /// How long to wait for one answer. Without one, the same command with the same id is sent again, twice at most.
     #[arg(long, env = "STOCKADE_TIMEOUT_MS", value_name = "MS", default_value = "10000",
           value_parser = value::timeout_ms)]
     pub(crate) timeout_ms: u64,
+}
+
+/// The API key of a command line.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct Credentials {
+    /// The API key. Others on this machine can see the flags of a process: the environment or a file hides it better.
+    #[arg(long, env = "STOCKADE_KEY", value_name = "KEY", hide_env_values = true)]
+    key: Option<Secret>,
+    /// A file with the API key.
+    #[arg(long, env = "STOCKADE_KEY_FILE", value_name = "FILE")]
+    key_file: Option<PathBuf>,
+}
+
+impl Credentials {
+    /// The key to send, if there is one.
+    pub(crate) fn key(&self) -> Result<Option<Secret>, String> {
+        if let Some(key) = &self.key {
+            return Ok(Some(key.clone()));
+        }
+        let Some(path) = &self.key_file else {
+            return Ok(None);
+        };
+        let text = std::fs::read_to_string(path).map_err(|e| {
+            format!(
+                "--key-file {}: {e}; give a file that holds the key",
+                path.display()
+            )
+        })?;
+        Ok(Some(Secret::from(text.trim())))
+    }
 }
 
 /// Why a command line ends badly.

@@ -35,6 +35,11 @@ pub(crate) fn timeout_ms(text: &str) -> Result<u64, String> {
     whole(text, 1, 3_600_000)
 }
 
+/// 1 day to 100 years.
+pub(crate) fn days(text: &str) -> Result<u64, String> {
+    whole(text, 1, 36_500)
+}
+
 /// 1 s to 30 days.
 pub(crate) fn ttl_seconds(text: &str) -> Result<u64, String> {
     whole(text, 1, (TTL_MS_MAX / 1_000).cast_unsigned())

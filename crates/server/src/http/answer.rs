@@ -1,13 +1,16 @@
 //! Answers: the shapes of what is done, and how an answer or a problem becomes bytes, once.
 
 use axum::body::Body;
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS};
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_TYPE, ETAG, RETRY_AFTER, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use stockade_core::{Done, DoneCode, Subject};
 use utoipa::ToSchema;
 
+use super::access::NoKey;
 use super::code::Code;
 use super::problem::{Ask, Problem, ProblemView};
 use super::view::{Each, ReservationView, ReturnView, StockView};
@@ -266,6 +269,16 @@ pub(crate) fn problem(problem: &Problem) -> Response {
         response
             .headers_mut()
             .insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    if let Problem::Unauthorized(why) = problem {
+        let challenge = match why {
+            NoKey::Missing => HeaderValue::from_static(r#"Bearer realm="stockade""#),
+            NoKey::Malformed => {
+                HeaderValue::from_static(r#"Bearer realm="stockade", error="invalid_request""#)
+            }
+            NoKey::Denied(_) => HeaderValue::from_static(r#"Bearer realm="stockade", error="invalid_token""#),
+        };
+        response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
     }
     response
 }

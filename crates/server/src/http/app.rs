@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use axum::extract::Request;
 use axum::http::HeaderMap;
-use axum::http::header::USER_AGENT;
 use axum::response::Response;
 use bytes::Bytes;
 use stockade::Stockade;
@@ -13,11 +12,13 @@ use stockade_core::{Action, Command, Done, Id};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
+use super::access::{Access, Caller};
 use super::answer::{self, Answer};
 use super::json::{self, Object};
 use super::metrics::{Metrics, Route};
 use super::problem::{Ask, Problem};
 use super::request::{header_id, read_body};
+use crate::keys::Keys;
 
 /// What a request may take.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +26,8 @@ pub(crate) struct Limits {
     pub(crate) body_bytes_max: usize,
     pub(crate) body_within: Duration,
     pub(crate) answer_within: Duration,
+    /// `/metrics` needs no key.
+    pub(crate) metrics_open: bool,
 }
 
 /// The service.
@@ -35,30 +38,32 @@ pub(crate) struct App {
     /// Each audit holds a copy of the shard and reads the whole ledger: one at a time.
     auditing: Arc<Semaphore>,
     limits: Limits,
-    http: Id,
-    cli: Id,
+    access: Access,
     pub(crate) openapi: std::sync::OnceLock<Bytes>,
 }
 
 /// The body and what came with it.
 #[derive(Debug)]
 pub(crate) struct Read<T> {
+    pub(crate) caller: Caller,
     pub(crate) headers: HeaderMap,
     pub(crate) header_id: Option<Id>,
     pub(crate) body: T,
 }
 
 impl App {
-    pub(crate) fn new(store: Stockade, metrics: Metrics, limits: Limits) -> Arc<Self> {
-        // Both names are ids; should that ever change, the movements say `default`.
-        let name = |text| Id::new(text).unwrap_or_else(|_| Id::default_name());
+    pub(crate) fn new(
+        store: Stockade,
+        metrics: Metrics,
+        limits: Limits,
+        keys: Option<Arc<Keys>>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             store,
             metrics,
             auditing: Arc::new(Semaphore::new(1)),
+            access: Access::new(keys, limits.metrics_open),
             limits,
-            http: name("http"),
-            cli: name("cli"),
             openapi: std::sync::OnceLock::new(),
         })
     }
@@ -67,7 +72,7 @@ impl App {
     pub(crate) async fn answer<F, Fut>(
         self: Arc<Self>,
         route: Route,
-        request: Request,
+        mut request: Request,
         handler: F,
     ) -> Response
     where
@@ -75,7 +80,10 @@ impl App {
         Fut: Future<Output = Result<Answer, Problem>>,
     {
         let since = Instant::now();
-        let result = handler(Arc::clone(&self), request).await;
+        let result = match self.admit(route, &mut request) {
+            Ok(()) => handler(Arc::clone(&self), request).await,
+            Err(problem) => Err(problem),
+        };
         let response = match result {
             Ok(answer) => {
                 answer.codes(|code| self.metrics.outcome(code));
@@ -95,6 +103,20 @@ impl App {
         response
     }
 
+    /// Lets a request on, and leaves its key with it.
+    fn admit(&self, route: Route, request: &mut Request) -> Result<(), Problem> {
+        let key = self.access.check(route, request.headers(), || self.store.now())?;
+        if let Some(key) = key {
+            request.extensions_mut().insert(key);
+        }
+        Ok(())
+    }
+
+    /// In whose name a request is done.
+    pub(crate) fn caller(&self, request: &Request) -> Caller {
+        self.access.caller(request.extensions(), request.headers())
+    }
+
     /// Reads and checks a body. An empty one is `{}`, so that commands without required fields need none.
     pub(crate) async fn read<T>(
         &self,
@@ -106,36 +128,25 @@ impl App {
         let text: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
         let body = json::read(text, |object| reader(object, header_id.is_some()))?;
         Ok(Read {
+            caller: self.access.caller(&parts.extensions, &parts.headers),
             headers: parts.headers,
             header_id,
             body,
         })
     }
 
-    /// Who asks, for the movements.
-    fn actor(&self, headers: &HeaderMap) -> Id {
-        let is_cli = headers
-            .get(USER_AGENT)
-            .is_some_and(|agent| agent.as_bytes().starts_with(crate::cli::AGENT.as_bytes()));
-        if is_cli {
-            self.cli.clone()
-        } else {
-            self.http.clone()
-        }
-    }
-
-    fn command(&self, headers: &HeaderMap, action: Action) -> Command {
+    fn command(caller: &Caller, action: Action) -> Command {
         Command {
-            tenant: Id::default_name(),
-            actor: self.actor(headers),
+            tenant: caller.tenant.clone(),
+            actor: caller.actor.clone(),
             action,
         }
     }
 
     /// Does a command. When the caller hangs up or the time is over the command is still done whole, or not at all.
-    pub(crate) async fn submit(&self, headers: &HeaderMap, action: Action) -> Result<Done, Problem> {
+    pub(crate) async fn submit(&self, caller: &Caller, action: Action) -> Result<Done, Problem> {
         let ask = Ask::about(&action);
-        let command = self.command(headers, action);
+        let command = Self::command(caller, action);
         match timeout(self.limits.answer_within, self.store.submit(command)).await {
             Ok(result) => result.map_err(|error| Problem::from(error).asked(ask)),
             Err(_) => Err(Problem::OutcomeUnknown {
@@ -148,14 +159,14 @@ impl App {
     /// Does many commands, independent of each other.
     pub(crate) async fn submit_many(
         &self,
-        headers: &HeaderMap,
+        caller: &Caller,
         actions: Vec<Action>,
     ) -> Result<Vec<Result<Done, Problem>>, Problem> {
         // Only reservations come in batches.
         let ask = Ask::ByReservation;
         let commands = actions
             .into_iter()
-            .map(|action| self.command(headers, action))
+            .map(|action| Self::command(caller, action))
             .collect();
         match timeout(self.limits.answer_within, self.store.submit_many(commands)).await {
             Ok(results) => Ok(results
@@ -181,8 +192,8 @@ impl App {
     }
 
     /// Reads one record.
-    pub(crate) async fn show(&self, headers: &HeaderMap, action: Action) -> Result<Answer, Problem> {
-        let command = self.command(headers, action);
+    pub(crate) async fn show(&self, caller: &Caller, action: Action) -> Result<Answer, Problem> {
+        let command = Self::command(caller, action);
         Ok(Answer::changed(self.ask(self.store.submit(command)).await?))
     }
 

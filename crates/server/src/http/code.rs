@@ -23,6 +23,8 @@ pub(crate) enum Code {
     NotConfirmed,
     Malformed,
     Invalid,
+    Unauthorized,
+    Forbidden,
     UnknownRoute,
     MethodNotAllowed,
     BodyTimeout,
@@ -35,7 +37,7 @@ pub(crate) enum Code {
 
 impl Code {
     /// Every code, in the order of its number.
-    pub(crate) const ALL: [Self; 28] = [
+    pub(crate) const ALL: [Self; 30] = [
         Self::Ok,
         Self::Replayed,
         Self::Sealed,
@@ -56,6 +58,8 @@ impl Code {
         Self::NotConfirmed,
         Self::Malformed,
         Self::Invalid,
+        Self::Unauthorized,
+        Self::Forbidden,
         Self::UnknownRoute,
         Self::MethodNotAllowed,
         Self::BodyTimeout,
@@ -103,6 +107,8 @@ impl Code {
             Self::NotConfirmed => ("not_confirmed", 409, "Not confirmed"),
             Self::Malformed => ("malformed", 400, "Malformed JSON"),
             Self::Invalid => ("invalid", 422, "Invalid request"),
+            Self::Unauthorized => ("unauthorized", 401, "No valid key"),
+            Self::Forbidden => ("forbidden", 403, "Scope missing"),
             Self::UnknownRoute => ("unknown_route", 404, "Unknown route"),
             Self::MethodNotAllowed => ("method_not_allowed", 405, "Method not allowed"),
             Self::BodyTimeout => ("body_timeout", 408, "Body too slow"),

@@ -37,11 +37,12 @@ pub(crate) enum Route {
     StockPage,
     Movements,
     Audit,
+    Metrics,
     Other,
 }
 
 impl Route {
-    const ALL: [(Self, &'static str); 17] = [
+    pub(super) const ALL: [(Self, &'static str); 18] = [
         (Self::Reserve, "POST /v1/reservations"),
         (Self::Batch, "POST /v1/reservations/batch"),
         (Self::ShowReservation, "GET /v1/reservations/{id}"),
@@ -58,10 +59,11 @@ impl Route {
         (Self::StockPage, "GET /v1/stock"),
         (Self::Movements, "GET /v1/movements"),
         (Self::Audit, "POST /v1/audit"),
+        (Self::Metrics, "GET /metrics"),
         (Self::Other, "other"),
     ];
-    const STATUSES: [u16; 14] = [
-        200, 201, 400, 404, 405, 408, 409, 410, 412, 413, 415, 422, 503, 504,
+    const STATUSES: [u16; 17] = [
+        200, 201, 400, 401, 403, 404, 405, 408, 409, 410, 412, 413, 415, 422, 429, 503, 504,
     ];
 }
 

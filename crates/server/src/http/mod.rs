@@ -1,5 +1,6 @@
 //! The HTTP interface: routes, strict bodies, answers and problem details.
 
+mod access;
 mod answer;
 mod app;
 mod body;
@@ -11,6 +12,7 @@ mod openapi;
 mod problem;
 mod request;
 mod routes;
+mod secure;
 mod view;
 
 pub(crate) use app::{App, Limits};

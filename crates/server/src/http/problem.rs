@@ -10,9 +10,11 @@ use stockade::Error;
 use stockade_core::{Action, Conflict, LateReason, OverLimit, Refusal, RefusedLine, Reservation, Short};
 use utoipa::ToSchema;
 
+use super::access::NoKey;
 use super::answer;
 use super::code::Code;
 use super::view::ReservationView;
+use crate::keys::{Denied, Scope};
 
 /// When to ask for an audit again while one is under way: it takes a few seconds per million reservations.
 const AUDIT_AGAIN_MS: u64 = 5_000;
@@ -71,6 +73,11 @@ pub(crate) enum Problem {
         what: String,
     },
     Invalid(Vec<FieldError>),
+    Unauthorized(NoKey),
+    /// The key has none of these.
+    Forbidden {
+        scopes: &'static [Scope],
+    },
     UnknownRoute,
     MethodNotAllowed,
     BodyTimeout {
@@ -111,6 +118,8 @@ impl Problem {
             Self::OutcomeUnknown { .. } => Code::OutcomeUnknown,
             Self::Malformed { .. } => Code::Malformed,
             Self::Invalid(_) => Code::Invalid,
+            Self::Unauthorized(_) => Code::Unauthorized,
+            Self::Forbidden { .. } => Code::Forbidden,
             Self::UnknownRoute => Code::UnknownRoute,
             Self::MethodNotAllowed => Code::MethodNotAllowed,
             Self::BodyTimeout { .. } => Code::BodyTimeout,
@@ -155,6 +164,29 @@ impl Problem {
                     _ => format!("{} faults; see errors.", errors.len()).into(),
                 };
                 view.errors = Some(Cow::Borrowed(errors));
+            }
+            Self::Unauthorized(why) => {
+                view.detail = match why {
+                    NoKey::Missing => {
+                        "Send a key as `Authorization: Bearer sk_...` or `X-API-Key`. Nothing was changed."
+                    }
+                    NoKey::Malformed => {
+                        "Send one key, as `Authorization: Bearer sk_...` or `X-API-Key`. Nothing was changed."
+                    }
+                    NoKey::Denied(Denied::Unknown) => "There is no such key. Nothing was changed.",
+                    NoKey::Denied(Denied::Revoked) => "This key was revoked. Nothing was changed.",
+                    NoKey::Denied(Denied::Ended) => "This key has ended. Nothing was changed.",
+                }
+                .into();
+            }
+            Self::Forbidden { scopes } => {
+                let words: Vec<&str> = scopes.iter().map(|scope| scope.as_str()).collect();
+                view.detail = format!(
+                    "The key needs the scope {}. Nothing was changed.",
+                    words.join(" or ")
+                )
+                .into();
+                view.scopes = Some(words);
             }
             Self::UnknownRoute => {
                 view.detail =
@@ -309,6 +341,9 @@ pub(crate) struct ProblemView<'a> {
     /// Of `malformed`, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     column: Option<usize>,
+    /// Of `forbidden`: any one of these scopes is needed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scopes: Option<Vec<&'static str>>,
     /// When to try again.
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_after_ms: Option<u64>,
@@ -332,6 +367,7 @@ impl<'a> ProblemView<'a> {
             reserved: None,
             line: None,
             column: None,
+            scopes: None,
             retry_after_ms: None,
         }
     }

@@ -2,6 +2,7 @@
 
 mod config;
 mod connections;
+mod settings;
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -71,7 +72,11 @@ async fn serve(config: Config, json: bool) -> Result<(), String> {
 
     let metrics = Metrics::install()?;
     let store = config.store.open().await.map_err(|e| open_error(&e))?;
-    let app = App::new(store.clone(), metrics, config.limits);
+    let app = App::new(store.clone(), metrics, config.limits, config.keys.clone());
+    let watching_keys = config.keys.map(|keys| {
+        tracing::info!(keys = keys.good(store.now()), "API keys are needed");
+        tokio::spawn(keys.watch())
+    });
     let (stop, stopped) = watch::channel(false);
     let connections = Connections::new(config.connections_max, config.head_within, stopped);
     let accepting = tokio::spawn(Arc::clone(&connections).accept(listener, router(Arc::clone(&app))));
@@ -105,6 +110,9 @@ async fn serve(config: Config, json: bool) -> Result<(), String> {
         _ = terminate.recv() => leave_at_once(),
         _ = interrupt.recv() => leave_at_once(),
     };
+    if let Some(watching) = watching_keys {
+        watching.abort();
+    }
     tracing::info!("stopped");
     match (failed, closed) {
         (Some(why), _) => Err(format!("the store cannot go on: {why}; restart the service")),

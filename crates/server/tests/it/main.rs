@@ -9,6 +9,7 @@ mod cli;
 mod codes;
 mod connections;
 mod document;
+mod keys;
 mod names;
 mod pages;
 mod process;

@@ -17,12 +17,13 @@ use super::app::App;
 use super::metrics::Route;
 use super::openapi;
 use super::problem::Problem;
+use super::secure;
 
 pub(crate) use system::AuditView;
 
 /// The service's routes.
 pub(crate) fn router(app: Arc<App>) -> Router {
-    let (router, document) = OpenApiRouter::with_openapi(openapi::base())
+    let (router, mut document) = OpenApiRouter::with_openapi(openapi::base())
         .routes(routes!(reservations::reserve, reservations::page))
         .routes(routes!(reservations::batch))
         .routes(routes!(reservations::show))
@@ -41,6 +42,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .routes(routes!(system::ready))
         .routes(routes!(system::document))
         .split_for_parts();
+    secure::describe(&mut document);
     // The document is made of plain values; if it could not be written, the route says so.
     let bytes = serde_json::to_vec_pretty(&document).unwrap_or_default();
     app.openapi.get_or_init(|| Bytes::from(bytes));

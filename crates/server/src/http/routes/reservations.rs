@@ -50,7 +50,7 @@ pub(crate) async fn reserve(State(app): State<Arc<App>>, request: Request) -> Re
         let id = agreed_id(read.header_id.take(), read.body.id())?;
         let reserve = read.body.command(id);
         Ok(Answer::granted(
-            app.submit(&read.headers, Action::Reserve(reserve)).await?,
+            app.submit(&read.caller, Action::Reserve(reserve)).await?,
         ))
     })
     .await
@@ -80,7 +80,7 @@ pub(crate) async fn batch(State(app): State<Arc<App>>, request: Request) -> Resp
         let mut results = if actions.is_empty() {
             Vec::new()
         } else {
-            app.submit_many(&read.headers, actions).await?
+            app.submit_many(&read.caller, actions).await?
         };
         // In rising order, so that each lands where it stood.
         for (index, problem) in invalid {
@@ -103,7 +103,8 @@ pub(crate) async fn show(State(app): State<Arc<App>>, request: Request) -> Respo
     app.answer(Route::ShowReservation, request, |app, request| async move {
         let id = path_id(&request, "id")?;
         Query::of(&request)?.done()?;
-        app.show(request.headers(), Action::ShowReservation { id }).await
+        app.show(&app.caller(&request), Action::ShowReservation { id })
+            .await
     })
     .await
 }
@@ -129,7 +130,7 @@ pub(crate) async fn confirm(State(app): State<Arc<App>>, request: Request) -> Re
         same_id(read.header_id.as_ref(), &id)?;
         let ConfirmBody { lines, payload } = read.body;
         let action = Action::Confirm(Confirm { id, lines, payload });
-        Ok(Answer::changed(app.submit(&read.headers, action).await?))
+        Ok(Answer::changed(app.submit(&read.caller, action).await?))
     })
     .await
 }
@@ -157,7 +158,7 @@ pub(crate) async fn cancel(State(app): State<Arc<App>>, request: Request) -> Res
             id,
             reason: read.body.reason,
         });
-        Ok(Answer::changed(app.submit(&read.headers, action).await?))
+        Ok(Answer::changed(app.submit(&read.caller, action).await?))
     })
     .await
 }
@@ -183,7 +184,7 @@ pub(crate) async fn extend(State(app): State<Arc<App>>, request: Request) -> Res
             id,
             ends_at: read.body.expires_at_ms,
         });
-        Ok(Answer::changed(app.submit(&read.headers, action).await?))
+        Ok(Answer::changed(app.submit(&read.caller, action).await?))
     })
     .await
 }
@@ -212,7 +213,7 @@ pub(crate) async fn give_back(State(app): State<Arc<App>>, request: Request) -> 
             lines,
             reason,
         });
-        Ok(Answer::changed(app.submit(&read.headers, action).await?))
+        Ok(Answer::changed(app.submit(&read.caller, action).await?))
     })
     .await
 }
@@ -247,7 +248,7 @@ pub(crate) async fn page(State(app): State<Arc<App>>, request: Request) -> Respo
     app.answer(Route::Reservations, request, |app, request| async move {
         let mut query = Query::of(&request)?;
         let asked = ReservationQuery {
-            tenant: stockade_core::Id::default_name(),
+            tenant: app.caller(&request).tenant,
             owner: query.id("owner")?,
             sku: query.id("sku")?,
             status: query.word("status", &STATUSES)?,

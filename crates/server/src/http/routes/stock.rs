@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::{Request, State};
 use axum::response::Response;
 use serde::Serialize;
-use stockade_core::{Action, Adjust, Configure, Id, Set, SkuRecord, Transfer};
+use stockade_core::{Action, Adjust, Configure, Set, SkuRecord, Transfer};
 use utoipa::ToSchema;
 
 use crate::http::answer::{Answer, StockAnswer};
@@ -32,7 +32,7 @@ pub(crate) async fn show(State(app): State<Arc<App>>, request: Request) -> Respo
     app.answer(Route::ShowStock, request, |app, request| async move {
         let sku = path_id(&request, "sku")?;
         Query::of(&request)?.done()?;
-        app.show(request.headers(), Action::ShowStock { sku }).await
+        app.show(&app.caller(&request), Action::ShowStock { sku }).await
     })
     .await
 }
@@ -84,7 +84,7 @@ pub(crate) async fn set(State(app): State<Arc<App>>, request: Request) -> Respon
             expect,
             reason,
         });
-        Ok(Answer::granted(app.submit(&read.headers, action).await?))
+        Ok(Answer::granted(app.submit(&read.caller, action).await?))
     })
     .await
 }
@@ -125,7 +125,7 @@ pub(crate) async fn configure(State(app): State<Arc<App>>, request: Request) -> 
             expect,
             reason,
         });
-        Ok(Answer::changed(app.submit(&read.headers, action).await?))
+        Ok(Answer::changed(app.submit(&read.caller, action).await?))
     })
     .await
 }
@@ -168,7 +168,7 @@ pub(crate) async fn adjust(State(app): State<Arc<App>>, request: Request) -> Res
             expect,
             reason,
         });
-        Ok(Answer::changed(app.submit(&read.headers, action).await?))
+        Ok(Answer::changed(app.submit(&read.caller, action).await?))
     })
     .await
 }
@@ -213,7 +213,7 @@ pub(crate) async fn transfer(State(app): State<Arc<App>>, request: Request) -> R
             expect,
             reason,
         });
-        Ok(Answer::changed(app.submit(&read.headers, action).await?))
+        Ok(Answer::changed(app.submit(&read.caller, action).await?))
     })
     .await
 }
@@ -245,7 +245,7 @@ pub(crate) async fn page(State(app): State<Arc<App>>, request: Request) -> Respo
         let after = query.id("after")?;
         let limit = query.limit()?;
         query.done()?;
-        let tenant = Id::default_name();
+        let tenant = app.caller(&request).tenant;
         let stock = app
             .ask(app.store.stock_page(&tenant, after.as_ref(), limit))
             .await?;

@@ -6,7 +6,6 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use serde::Serialize;
 use stockade::Readiness;
-use stockade_core::Id;
 use stockade_ledger::{Finding, Movement, MovementQuery};
 use utoipa::ToSchema;
 
@@ -50,7 +49,7 @@ pub(crate) async fn movements(State(app): State<Arc<App>>, request: Request) -> 
     app.answer(Route::Movements, request, |app, request| async move {
         let mut query = Query::of(&request)?;
         let asked = MovementQuery {
-            tenant: Id::default_name(),
+            tenant: app.caller(&request).tenant,
             sku: query.id("sku")?,
             reservation: query.id("reservation")?,
             owner: query.id("owner")?,
@@ -133,7 +132,7 @@ pub(crate) async fn audit(State(app): State<Arc<App>>, request: Request) -> Resp
     responses((status = 200, description = "Metrics", body = String, content_type = "text/plain; version=0.0.4"))
 )]
 pub(crate) async fn metrics(State(app): State<Arc<App>>, request: Request) -> Response {
-    app.answer(Route::Other, request, |app, _| async move {
+    app.answer(Route::Metrics, request, |app, _| async move {
         let text = app.metrics.render(&app.store.health());
         Ok(Answer::Bytes {
             content_type: "text/plain; version=0.0.4",

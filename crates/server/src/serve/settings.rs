@@ -1,0 +1,178 @@
+//! What may be set: the same names in the file, the environment and the flags, each with its default. `config show`
+//! reads the same table.
+
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// The settings. What is not given is `None`.
+#[derive(Debug, Default, Serialize, Deserialize, clap::Args)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Given {
+    /// Where to listen; port 0 takes a free one. Beyond this machine only with API keys. [default: 127.0.0.1:7077]
+    // `--port` is what many try first; the message then shows the address to give.
+    #[arg(long, alias = "port", env = "STOCKADE_LISTEN", value_name = "ADDRESS")]
+    pub(crate) listen: Option<String>,
+    /// The data folder; made when missing. [default: ./stockade-data]
+    #[arg(long, env = "STOCKADE_DATA", value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+    /// Answer only to API keys, also when the data folder has none yet. [default: false]
+    #[arg(long, env = "STOCKADE_REQUIRE_KEYS", value_name = "BOOL", num_args = 0..=1, require_equals = true,
+          default_missing_value = "true")]
+    pub(crate) require_keys: Option<bool>,
+    /// Answer `/metrics` without a key. [default: false]
+    #[arg(long, env = "STOCKADE_METRICS_OPEN", value_name = "BOOL", num_args = 0..=1, require_equals = true,
+          default_missing_value = "true")]
+    pub(crate) metrics_open: Option<bool>,
+    /// How much to log, to stderr. [default: info]
+    #[arg(long, env = "STOCKADE_LOG_LEVEL", value_name = "LEVEL")]
+    pub(crate) log_level: Option<LogLevel>,
+    /// What a confirm after the end does: confirm if the units are still there, or refuse. [default: revive]
+    #[arg(long, env = "STOCKADE_LATE_CONFIRM", value_name = "RULE")]
+    pub(crate) late_confirm: Option<Late>,
+    /// The most bytes of a body. [default: 1048576]
+    #[arg(long, env = "STOCKADE_BODY_BYTES_MAX", value_name = "N")]
+    pub(crate) body_bytes_max: Option<u32>,
+    /// How long a request's head may take, and how long a connection may idle. [default: 30000]
+    #[arg(long, env = "STOCKADE_HEAD_TIMEOUT_MS", value_name = "MS")]
+    pub(crate) head_timeout_ms: Option<u32>,
+    /// How long a request's body may take. [default: 30000]
+    #[arg(long, env = "STOCKADE_BODY_TIMEOUT_MS", value_name = "MS")]
+    pub(crate) body_timeout_ms: Option<u32>,
+    /// How long a command may take before its outcome is said to be unknown. [default: 30000]
+    #[arg(long, env = "STOCKADE_ANSWER_TIMEOUT_MS", value_name = "MS")]
+    pub(crate) answer_timeout_ms: Option<u32>,
+    /// How long requests in flight may take when the service is stopped. [default: 10000]
+    #[arg(long, env = "STOCKADE_DRAIN_TIMEOUT_MS", value_name = "MS")]
+    pub(crate) drain_timeout_ms: Option<u32>,
+    /// The most connections; past it the one that idles longest is closed. [default: 10000]
+    #[arg(long, env = "STOCKADE_CONNECTIONS_MAX", value_name = "N")]
+    pub(crate) connections_max: Option<u32>,
+    /// The most commands that may wait; further ones are refused as overloaded. [default: 65536]
+    #[arg(long, env = "STOCKADE_BACKLOG_COMMANDS", value_name = "N")]
+    pub(crate) backlog_commands: Option<u32>,
+    /// Ended ids kept in memory for replays, at least 4096; older ones are looked up on disk. [default: 1000000]
+    #[arg(long, env = "STOCKADE_KEEP_ENDED", value_name = "N")]
+    pub(crate) keep_ended: Option<u32>,
+    /// How long ended ids are kept in memory, at least 10. [default: 86400]
+    #[arg(long, env = "STOCKADE_KEEP_ENDED_SECONDS", value_name = "SECONDS")]
+    pub(crate) keep_ended_seconds: Option<u32>,
+}
+
+impl Given {
+    /// Every setting that has a default. The others are off when they are not given.
+    pub(crate) fn defaults() -> Self {
+        Self {
+            listen: Some("127.0.0.1:7077".to_owned()),
+            data: Some(PathBuf::from("./stockade-data")),
+            require_keys: Some(false),
+            metrics_open: Some(false),
+            log_level: Some(LogLevel::Info),
+            late_confirm: Some(Late::Revive),
+            body_bytes_max: Some(1 << 20),
+            head_timeout_ms: Some(30_000),
+            body_timeout_ms: Some(30_000),
+            answer_timeout_ms: Some(30_000),
+            drain_timeout_ms: Some(10_000),
+            connections_max: Some(10_000),
+            backlog_commands: Some(65_536),
+            keep_ended: Some(1_000_000),
+            keep_ended_seconds: Some(86_400),
+        }
+    }
+
+    /// What a file sets; an error names the file and the place.
+    pub(crate) fn of_file(path: &Path) -> Result<Self, String> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|e| format!("{}: {e}; give --config a file that can be read", path.display()))?;
+        toml::from_str(&text).map_err(|e| format!("{}: {}", path.display(), e.to_string().trim_end()))
+    }
+
+    /// Every setting by its name, in the order above; null where it is not given.
+    pub(crate) fn values(&self) -> Result<Map<String, Value>, String> {
+        match serde_json::to_value(self) {
+            Ok(Value::Object(values)) => Ok(values),
+            Ok(other) => Err(format!("the settings are no table: {other}")),
+            Err(error) => Err(format!("a setting cannot be read as text: {error}")),
+        }
+    }
+
+    /// These settings, and where they say nothing, those of `below`.
+    pub(crate) fn over(&self, below: &Self) -> Result<Self, String> {
+        let mut values = below.values()?;
+        values.extend(self.values()?.into_iter().filter(|(_, value)| !value.is_null()));
+        serde_json::from_value(Value::Object(values)).map_err(|e| format!("the settings do not fit: {e}"))
+    }
+}
+
+/// How much to log.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum LogLevel {
+    Off,
+    Error,
+    Warn,
+    Info,
+    Debug,
+    Trace,
+}
+
+impl From<LogLevel> for tracing::level_filters::LevelFilter {
+    fn from(level: LogLevel) -> Self {
+        match level {
+            LogLevel::Off => Self::OFF,
+            LogLevel::Error => Self::ERROR,
+            LogLevel::Warn => Self::WARN,
+            LogLevel::Info => Self::INFO,
+            LogLevel::Debug => Self::DEBUG,
+            LogLevel::Trace => Self::TRACE,
+        }
+    }
+}
+
+/// What a confirm after the end does.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Late {
+    Revive,
+    Reject,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_nobody_knows_are_refused() {
+        let error = toml::from_str::<Given>("lissten = '127.0.0.1:1'")
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("lissten"), "{error}");
+    }
+
+    /// The defaults are written twice, for `--help` and for the service: they are the same.
+    #[test]
+    fn help_says_the_defaults_that_are_in_force() {
+        use clap::Args as _;
+        let command = Given::augment_args(clap::Command::new("serve"));
+        let defaults = Given::defaults().values().unwrap();
+        for argument in command.get_arguments() {
+            let name = argument.get_id().as_str();
+            let help = argument.get_help().unwrap().to_string();
+            let said = help
+                .split("[default: ")
+                .nth(1)
+                .and_then(|rest| rest.strip_suffix(']'));
+            let value = match &defaults[name] {
+                Value::Null => None,
+                Value::String(text) => Some(text.clone()),
+                other => Some(other.to_string()),
+            };
+            assert_eq!(said.map(str::to_owned), value, "{name}");
+            let variable = format!("STOCKADE_{}", name.to_uppercase());
+            assert_eq!(argument.get_env().unwrap().to_str(), Some(variable.as_str()));
+        }
+    }
+}
