@@ -10,7 +10,7 @@ mod serve;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 // Answers are made on one thread and dropped on another, which costs the system's allocator most.
 #[global_allocator]
@@ -44,6 +44,14 @@ enum Command {
     /// API keys: make, list, revoke.
     #[command(subcommand)]
     Key(keys::command::KeyCommand),
+    /// How the service is set up.
+    #[command(subcommand)]
+    Config(serve::show::ConfigCommand),
+    /// Print what makes a shell complete this program's commands and flags.
+    Completions {
+        /// For which shell.
+        shell: clap_complete::Shell,
+    },
     Rush(rush::Args),
     /// The Redis scripts that work alone: list, show, export, load, test, run.
     Scripts(stockade_scripts::cli::ScriptsArgs),
@@ -51,18 +59,41 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    match Cli::parse().command {
-        Command::Serve(args) => on_all_cores(serve::run(*args)),
+    let matches = Cli::command().get_matches();
+    let cli = match Cli::from_arg_matches(&matches) {
+        Ok(cli) => cli,
+        Err(error) => error.exit(),
+    };
+    match cli.command {
+        Command::Serve(args) => {
+            let unknown = serve::show::unknown_variables(&Cli::command());
+            on_all_cores(serve::run(*args, unknown))
+        }
         Command::Stock(command) => on_all_cores(cli::stock::run(command)),
         Command::Reservation(command) => on_all_cores(cli::reservation::run(command)),
         Command::Movements(args) => on_all_cores(cli::movements::run(args)),
         Command::Audit(args) => on_all_cores(cli::audit::run(args)),
         Command::Key(command) => keys::command::run(command),
+        Command::Config(serve::show::ConfigCommand::Show(args)) => {
+            let matches = inner(&matches, &["config", "show"]);
+            serve::show::run(&args, matches, &Cli::command())
+        }
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "stockade", &mut script);
+            cli::ended(cli::output::line(&String::from_utf8_lossy(&script)))
+        }
         // The drills share the machine with the service that they drive: they make do with one thread of their own.
         Command::Rush(args) => rush::run(&args),
         Command::Scripts(args) => on_all_cores(scripts(args)),
         Command::Drill(args) => drill::run(&args),
     }
+}
+
+/// What was given to a command within commands.
+fn inner<'m>(matches: &'m ArgMatches, path: &[&str]) -> Option<&'m ArgMatches> {
+    path.iter()
+        .try_fold(matches, |matches, name| matches.subcommand_matches(name))
 }
 
 async fn scripts(args: stockade_scripts::cli::ScriptsArgs) -> ExitCode {

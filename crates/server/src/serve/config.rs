@@ -49,7 +49,7 @@ impl Args {
 }
 
 impl Config {
-    fn of(given: &Given, file: &Given) -> Result<Self, String> {
+    pub(super) fn of(given: &Given, file: &Given) -> Result<Self, String> {
         let set = given.over(file)?.over(&Given::defaults())?;
         // Every setting that is read here has a default.
         let missing = |name: &str| format!("--{name} has no value");

@@ -3,6 +3,7 @@
 mod config;
 mod connections;
 mod settings;
+pub(crate) mod show;
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -30,7 +31,7 @@ const LEFT_AT_ONCE: i32 = 4;
 const UNACCEPTED_MAX: u32 = 4_096;
 
 /// Runs the service until it is told to stop.
-pub(crate) async fn run(args: Args) -> ExitCode {
+pub(crate) async fn run(args: Args, unknown_variables: Vec<String>) -> ExitCode {
     let (config, json) = match args.config() {
         Ok(config) => config,
         Err(message) => {
@@ -39,6 +40,9 @@ pub(crate) async fn run(args: Args) -> ExitCode {
         }
     };
     start_log(config.log_level, json);
+    for variable in unknown_variables {
+        tracing::warn!(variable, "is set, and nothing reads it");
+    }
     match serve(config, json).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {

@@ -7,6 +7,7 @@
 
 mod cli;
 mod codes;
+mod config;
 mod connections;
 mod document;
 mod keys;
