@@ -7,6 +7,7 @@ use stockade_core::{Millis, Position};
 use stockade_scripts::Call;
 
 use crate::error::CallError;
+use crate::layout::{Keys, from_hex, number};
 use crate::node::{Lane, Node, NodeStats};
 use crate::types::{MetaState, Options};
 
@@ -20,8 +21,7 @@ pub struct Hot {
 struct Shared {
     node: Node,
     shard: u32,
-    /// `{PREFIX:SHARD}`: in every key, and nothing that a user wrote.
-    tag: String,
+    keys: Keys,
     meta: String,
 }
 
@@ -29,13 +29,13 @@ impl Hot {
     /// Connects. An error says what to change.
     pub async fn connect(options: Options) -> Result<Self, CallError> {
         let node = Node::connect(&options).await?;
-        let tag = format!("{{{}:{}}}", options.prefix, options.shard);
+        let keys = Keys::new(&options.prefix, options.shard);
         Ok(Self {
             shared: Arc::new(Shared {
                 node,
                 shard: options.shard,
-                meta: format!("{tag}:meta"),
-                tag,
+                meta: keys.meta(),
+                keys,
             }),
         })
     }
@@ -68,24 +68,25 @@ impl Hot {
         if fields.is_empty() {
             return Ok(None);
         }
-        let text = |name: &str| fields.get(name).map_or("0", String::as_str);
-        let number = |name: &str| {
-            text(name)
-                .parse::<u64>()
-                .map_err(|_| self.broken_meta(format!("{name} is {:?}", text(name))))
+        let broken = |name: &str| self.broken_meta(format!("{name} is {:?}", fields.get(name)));
+        let count = |name: &str| match fields.get(name) {
+            None => Ok(0),
+            Some(text) => number::<u64>(text).ok_or_else(|| broken(name)),
         };
-        let tag = u64::from_str_radix(text("tag"), 16)
-            .map_err(|_| self.broken_meta(format!("tag is {:?}", text("tag"))))?;
-        let clock = text("clock").parse::<Millis>();
+        let tag = match fields.get("tag") {
+            None => 0,
+            Some(text) => from_hex(text).ok_or_else(|| broken("tag"))?,
+        };
         Ok(Some(MetaState {
             tip: Position {
-                epoch: number("epoch")?,
-                seq: number("seq")?,
+                epoch: number(fields.get("epoch").map_or("", String::as_str))
+                    .ok_or_else(|| broken("epoch"))?,
+                seq: count("seq")?,
                 tag,
             },
-            open: number("open")? == 1,
-            chunks: number("chunks")?,
-            clock: clock.map_err(|_| self.broken_meta(format!("clock is {:?}", text("clock"))))?,
+            open: count("open")? == 1,
+            chunks: count("chunks")?,
+            clock: Millis::try_from(count("clock")?).map_err(|_| broken("clock"))?,
         }))
     }
 
@@ -101,9 +102,9 @@ impl Hot {
         self.shared.shard
     }
 
-    /// `{PREFIX:SHARD}`, with which every key begins.
-    pub(crate) fn tag(&self) -> &str {
-        &self.shared.tag
+    /// The shard's keys.
+    pub(crate) fn keys(&self) -> &Keys {
+        &self.shared.keys
     }
 
     /// The key that every script is given first.
@@ -126,7 +127,11 @@ impl Hot {
         self.shared.node.command(command).await
     }
 
-    pub(crate) fn node(&self) -> &Node {
-        &self.shared.node
+    /// Gives the server every script ahead of the first calls, which saves each of them a second way.
+    pub async fn load_scripts(&self) -> Result<(), CallError> {
+        for contract in crate::script::all() {
+            self.shared.node.load(contract.script).await?;
+        }
+        Ok(())
     }
 }

@@ -19,6 +19,6 @@ pub use error::{CallError, Kind};
 pub use hot::Hot;
 pub use node::{NodeStats, ScriptStats};
 pub use types::{
-    Absent, Asked, Backlog, Base, Batch, Chunk, Decided, Fenced, KeptIds, MetaState, MissingSku, Options,
-    Rerun, Sent, Stale, Survivor, SweepReply, Token, Verdict,
+    Absent, Asked, Backlog, Base, Batch, Chunk, Decided, Fenced, Forgot, KeptIds, Marked, MetaState,
+    MissingSku, Options, Rerun, Sent, Stale, Survivor, SweepReply, Token, Verdict,
 };

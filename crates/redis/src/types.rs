@@ -149,6 +149,15 @@ pub enum Verdict {
     },
 }
 
+/// What marking a SKU came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Marked {
+    /// It is held by now: send the command again.
+    Held,
+    /// It is not, and this is its marker.
+    Missing(MissingSku),
+}
+
 /// A marker was set, or was there already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MissingSku {
@@ -156,6 +165,8 @@ pub struct MissingSku {
     pub token: Token,
     /// When this entry is recorded the ledger's row may be read.
     pub tip: Position,
+    /// The ledger was asked under this marker and did not know the SKU: it need not be asked again.
+    pub absent: bool,
 }
 
 /// What a sweep did.
@@ -217,7 +228,7 @@ pub struct Base {
 /// A part of the state to load. SKUs before the reservations that name them.
 #[derive(Clone, Debug, Default)]
 pub struct Chunk {
-    /// SKUs, with whether owner usage is tracked for them here (it must be when the SKU has an owner limit).
+    /// SKUs. Owner usage is tracked for those with an owner limit, and for those of which `usage` has rows.
     pub skus: Vec<SkuRecord>,
     /// Live reservations; their units are in the SKUs' counters already.
     pub live: Vec<Reservation>,
@@ -250,6 +261,21 @@ pub struct KeptIds {
     pub older_than: Millis,
     /// At most so many stay.
     pub keep: u64,
-    /// How many are looked at in this call.
+    /// The most memory that they may take, in bytes, as the server estimates it.
+    pub keep_bytes: u64,
+    /// About how many are looked at in this call.
     pub limit: usize,
+}
+
+/// What forgetting came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Forgot {
+    /// Ids that went.
+    pub forgotten: u64,
+    /// Ended ids that stay.
+    pub ended: u64,
+    /// The memory that those take, as the server estimates it.
+    pub bytes: u64,
+    /// More could go: call again.
+    pub more: bool,
 }
