@@ -98,6 +98,11 @@ impl Ids<'_> {
             if let Some(numbers) = self.tail.numbers(self.marks, hash) {
                 return Ok(numbers);
             }
+            if self.tail.catch_up(conn, self.marks)?
+                && let Some(numbers) = self.tail.numbers(self.marks, hash)
+            {
+                return Ok(numbers);
+            }
             // Only this thread has the cell: nobody was faster.
             let _ = scanned.set(self.tail.scan(conn, self.marks.filled)?);
         }

@@ -54,7 +54,6 @@ fn checksum(sql: &str) -> i64 {
 /// Migrates the file behind `conn`, or says why it must not be touched.
 pub(super) fn migrate(conn: &mut Connection, path: &Path) -> Result<(), LedgerError> {
     let failed = |error: rusqlite::Error| ledger_error(path, &error);
-    recognise(conn, path)?;
     loop {
         let tx = conn
             .transaction_with_behavior(TransactionBehavior::Immediate)
@@ -87,7 +86,7 @@ pub(super) fn migrate(conn: &mut Connection, path: &Path) -> Result<(), LedgerEr
 }
 
 /// Only a new, empty file or one that carries the mark is taken.
-fn recognise(conn: &Connection, path: &Path) -> Result<(), LedgerError> {
+pub(super) fn recognise(conn: &Connection, path: &Path) -> Result<(), LedgerError> {
     let failed = |error: rusqlite::Error| ledger_error(path, &error);
     let id: i32 = conn
         .query_row("PRAGMA application_id", [], |row| row.get(0))

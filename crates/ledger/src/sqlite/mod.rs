@@ -7,6 +7,9 @@ mod audit_reservations;
 mod checkpoint;
 mod codes;
 mod counters;
+#[cfg(test)]
+#[expect(clippy::expect_used, reason = "a test fails by panicking")]
+mod crash_tests;
 mod errors;
 mod history;
 mod ids;

@@ -7,8 +7,9 @@
 //! everything in between is here, or [`Tail::numbers`] says that it cannot tell and the reader looks in the file.
 //!
 //! It holds because: numbers grow and the highest given one says which reservations there are; the writer adds before
-//! it commits; a fill takes a generation away only after the next one; whatever makes memory doubtful (a rollback,
-//! another process's commit) empties it, and it is then read anew by the writer under the write lock.
+//! it commits; a fill takes a generation away only after the next one; a rollback empties memory before the numbers can
+//! be given again. What another process granted is caught up with by whoever has a later snapshot, and moves the floor,
+//! since a number that was given and taken back in between was not seen.
 
 use std::hash::BuildHasher;
 
@@ -75,6 +76,19 @@ struct Known {
     filled: i64,
 }
 
+impl Known {
+    fn new(marks: Marks, present: Numbers) -> Self {
+        Self {
+            floor: marks.highest,
+            highest: marks.highest,
+            before: Numbers::default(),
+            base: marks.filled,
+            present,
+            filled: marks.filled,
+        }
+    }
+}
+
 impl Tail {
     pub(super) fn hash(&self, tenant: i64, id: &str) -> u64 {
         self.hasher.hash_one((tenant, id))
@@ -107,12 +121,18 @@ impl Tail {
 
     /// After the commit of a fill: a generation ends.
     pub(super) fn filled(&self, filled: i64) {
-        let old = self.known.write().as_mut().map(|known| {
-            known.base = known.filled;
-            known.filled = filled;
-            let ended = std::mem::take(&mut known.present);
-            std::mem::replace(&mut known.before, ended)
-        });
+        // A view that is already behind the fill may have been faster.
+        let old = self
+            .known
+            .write()
+            .as_mut()
+            .filter(|known| known.filled < filled)
+            .map(|known| {
+                known.base = known.filled;
+                known.filled = filled;
+                let ended = std::mem::take(&mut known.present);
+                std::mem::replace(&mut known.before, ended)
+            });
         // Outside of the lock: freeing many small things takes a while.
         drop(old);
     }
@@ -123,17 +143,47 @@ impl Tail {
         drop(old);
     }
 
+    /// Reads what another process granted from the snapshot behind `marks`. Memory that is further than the snapshot is
+    /// left alone. Whether it is now certain that memory stands where the snapshot does.
+    pub(super) fn catch_up(&self, conn: &Connection, marks: Marks) -> rusqlite::Result<bool> {
+        let stands = |known: &Option<Known>| known.as_ref().map(|one| (one.filled, one.highest, one.floor));
+        let before = stands(&self.known.read());
+        let (numbers, goes_on) = match before {
+            Some((filled, highest, _)) if (filled, highest) == (marks.filled, marks.highest) => {
+                return Ok(true);
+            }
+            Some((filled, highest, _)) if filled > marks.filled || highest > marks.highest => {
+                return Ok(false);
+            }
+            Some((filled, highest, _)) if filled == marks.filled => (self.scan(conn, highest)?, true),
+            _ => (self.scan(conn, marks.filled)?, false),
+        };
+        let mut known = self.known.write();
+        if stands(&known) != before {
+            // Another thread was faster, or the writer gave up a transaction meanwhile.
+            return Ok(false);
+        }
+        let old = match known.as_mut() {
+            Some(known) if goes_on => {
+                known.floor = marks.highest;
+                known.highest = marks.highest;
+                for (hash, new) in numbers {
+                    known.present.entry(hash).or_default().extend(new);
+                }
+                None
+            }
+            _ => known.replace(Known::new(marks, numbers)),
+        };
+        drop(known);
+        drop(old);
+        Ok(true)
+    }
+
     /// Reads memory anew, inside a transaction that writes.
     pub(super) fn load(&self, conn: &Connection, marks: Marks) -> rusqlite::Result<()> {
+        self.forget();
         let present = self.scan(conn, marks.filled)?;
-        *self.known.write() = Some(Known {
-            floor: marks.highest,
-            highest: marks.highest,
-            before: Numbers::default(),
-            base: marks.filled,
-            present,
-            filled: marks.filled,
-        });
+        *self.known.write() = Some(Known::new(marks, present));
         Ok(())
     }
 

@@ -59,6 +59,12 @@ impl Writer {
         Ok(writer)
     }
 
+    /// Has `stop` called between any two instructions of SQLite's machine.
+    #[cfg(test)]
+    pub(super) fn hook(&mut self, stop: impl FnMut() -> bool + Send + 'static) {
+        self.conn.progress_handler(1, Some(stop)).unwrap();
+    }
+
     fn begin(&mut self) -> rusqlite::Result<()> {
         begin_immediate(&self.conn)?;
         let version: i64 = self
@@ -78,10 +84,10 @@ impl Writer {
                     })
                 },
             )?;
-            // Emptied first: should reading fail, nothing is believed.
-            self.tail.forget();
             self.marks = Marks::read(&self.conn)?;
-            self.tail.load(&self.conn, self.marks)?;
+            if !self.tail.catch_up(&self.conn, self.marks)? {
+                self.tail.load(&self.conn, self.marks)?;
+            }
             self.data_version = version;
         }
         Ok(())

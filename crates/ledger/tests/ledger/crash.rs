@@ -13,7 +13,7 @@ use crate::support::{Book, fresh};
 const FOLDER: &str = "STOCKADE_TEST_CRASH_FOLDER";
 
 /// The next entry of a history that is the same in every process.
-fn next(book: &mut Book) -> Entry {
+pub(crate) fn next(book: &mut Book) -> Entry {
     let seq = book.seq;
     if seq == 0 {
         book.stock("c-0", "A", "default", 1_000_000);

@@ -12,6 +12,7 @@ mod crash;
 mod fence;
 mod ids;
 mod opening;
+mod processes;
 mod queries;
 mod recorded;
 mod round_trip;
