@@ -52,9 +52,9 @@ valkey:
 		STOCKADE_TEST_REDIS=$$(find $(TOOLS)/venv -name valkey-server -type f | head -n 1); \
 		export STOCKADE_TEST_REDIS; \
 		if $(CARGO) nextest --version >/dev/null 2>&1; then \
-			$(CARGO) nextest run --workspace --locked --no-fail-fast -E 'package(stockade-scripts) | binary(redis)'; \
+			$(CARGO) nextest run --workspace --locked --no-fail-fast -E 'package(stockade-scripts) | package(stockade-redis) | binary(redis)'; \
 		else \
-			$(CARGO) test --locked --no-fail-fast -p stockade-scripts --tests; \
+			$(CARGO) test --locked --no-fail-fast -p stockade-scripts -p stockade-redis --tests; \
 		fi; \
 	else \
 		echo "No Valkey for this machine: its tests are left out."; \

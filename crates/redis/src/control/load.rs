@@ -1,6 +1,6 @@
 //! Loading the ledger's state into a fenced epoch, a chunk at a time.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use stockade_core::{Id, Reservation, SkuRecord};
 
@@ -65,7 +65,7 @@ impl Hot {
             .map(|record| ((&record.tenant, &record.sku), record.settings.era))
             .collect();
         let mut usage = Vec::with_capacity(chunk.usage.len());
-        let mut used = HashMap::new();
+        let mut used = HashSet::new();
         for (tenant, sku, owner, units) in &chunk.usage {
             let Some(era) = eras.get(&(tenant, sku)) else {
                 return Err(CallError::NotDone {
@@ -73,13 +73,13 @@ impl Hot {
                     message: format!("owner usage of {sku} comes in another chunk than the SKU"),
                 });
             };
-            used.insert((tenant, sku), ());
+            used.insert((tenant, sku));
             if *units > 0 {
                 usage.push((usage_field(tenant, sku, owner), format!("{era}:{units}")));
             }
         }
         let tracked = |record: &SkuRecord| {
-            record.settings.limit_per_owner.is_some() || used.contains_key(&(&record.tenant, &record.sku))
+            record.settings.limit_per_owner.is_some() || used.contains(&(&record.tenant, &record.sku))
         };
         let parts = ["reservations", "ends", "usage"];
         let mut keys = vec![self.keys().meta()];

@@ -115,6 +115,11 @@ impl Link {
         }
     }
 
+    /// Whether there is a connection that was not given up.
+    pub(crate) fn is_up(&self) -> bool {
+        locked(&self.state).up.is_some()
+    }
+
     /// The connection of that number is not to be used any more. Calls that are under way on it keep their chance.
     pub(crate) fn give_up(&self, number: u64) {
         give_up(&self.state, number);

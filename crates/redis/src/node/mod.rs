@@ -64,7 +64,8 @@ impl Node {
     }
 
     pub(crate) fn stats(&self) -> NodeStats {
-        self.counters.snapshot()
+        let links = self.links.iter().chain([&self.control]);
+        self.counters.snapshot(links.filter(|link| link.is_up()).count())
     }
 
     /// Runs a script, and reads its reply by its contract.

@@ -14,6 +14,8 @@ pub struct NodeStats {
     pub reloads: u64,
     /// How often a connection was made.
     pub connects: u64,
+    /// Connections that stand now.
+    pub up: usize,
     /// Calls that failed, by kind; kinds that never came are left out.
     pub errors: Vec<(Kind, u64)>,
     /// Calls by script that came back with a reply.
@@ -65,11 +67,12 @@ impl Counters {
         row.1 = row.1.saturating_add(micros);
     }
 
-    pub(crate) fn snapshot(&self) -> NodeStats {
+    pub(crate) fn snapshot(&self, up: usize) -> NodeStats {
         let scripts = self.scripts.lock().unwrap_or_else(PoisonError::into_inner);
         NodeStats {
             reloads: self.reloads.load(Ordering::Relaxed),
             connects: self.connects.load(Ordering::Relaxed),
+            up,
             errors: Kind::ALL
                 .iter()
                 .zip(&self.errors)

@@ -130,7 +130,7 @@ pub(crate) fn done<T: std::fmt::Debug>(decided: Decided<T>) -> T {
 pub(crate) fn stale<T: std::fmt::Debug>(decided: Decided<T>) -> Stale {
     match decided {
         Decided::Stale(stale) => stale,
-        Decided::Done { .. } => panic!("{decided:?}"),
+        Decided::Done { value, .. } => panic!("done: {value:?}"),
     }
 }
 
