@@ -15,6 +15,7 @@ use tokio::time::timeout;
 use super::access::{Access, Caller};
 use super::answer::{self, Answer};
 use super::json::{self, Object};
+use super::mark::{AccessLog, Mark};
 use super::metrics::{Metrics, Route};
 use super::problem::{Ask, Problem};
 use super::request::{header_id, read_body};
@@ -26,6 +27,7 @@ pub(crate) struct Limits {
     pub(crate) body_bytes_max: usize,
     pub(crate) body_within: Duration,
     pub(crate) answer_within: Duration,
+    pub(crate) access_log: AccessLog,
     /// `/metrics` needs no key.
     pub(crate) metrics_open: bool,
 }
@@ -80,11 +82,15 @@ impl App {
         Fut: Future<Output = Result<Answer, Problem>>,
     {
         let since = Instant::now();
+        let mut mark = Mark::of(&request, self.limits.access_log);
         let result = match self.admit(route, &mut request) {
-            Ok(()) => handler(Arc::clone(&self), request).await,
+            Ok(()) => {
+                mark.with_key(&request);
+                handler(Arc::clone(&self), request).await
+            }
             Err(problem) => Err(problem),
         };
-        let response = match result {
+        let mut response = match result {
             Ok(answer) => {
                 answer.codes(|code| self.metrics.outcome(code));
                 answer.into_response()
@@ -99,6 +105,7 @@ impl App {
         };
         let status = response.status().as_u16();
         self.metrics.request(route, status, since);
+        mark.answered(route, status, since, response.headers_mut());
         tracing::debug!(?route, status, us = since.elapsed().as_micros(), "answered");
         response
     }

@@ -62,6 +62,11 @@ impl Route {
         (Self::Metrics, "GET /metrics"),
         (Self::Other, "other"),
     ];
+    /// As metrics and logs name it.
+    pub(super) fn name(self) -> &'static str {
+        Self::ALL.get(self as usize).map_or("other", |(_, name)| *name)
+    }
+
     const STATUSES: [u16; 17] = [
         200, 201, 400, 401, 403, 404, 405, 408, 409, 410, 412, 413, 415, 422, 429, 503, 504,
     ];
@@ -118,7 +123,7 @@ impl Metrics {
     /// Counts a request.
     pub(crate) fn request(&self, route: Route, status: u16, since: Instant) {
         let index = route as usize;
-        let name = Route::ALL.get(index).map_or("other", |(_, name)| *name);
+        let name = route.name();
         let position = Route::STATUSES.iter().position(|known| *known == status);
         match position.and_then(|at| self.requests.get(index)?.get(at)) {
             Some(slot) => slot

@@ -7,6 +7,7 @@ mod body;
 mod code;
 mod json;
 mod kind;
+mod mark;
 mod metrics;
 mod openapi;
 mod problem;
@@ -17,5 +18,6 @@ mod view;
 
 pub(crate) use app::{App, Limits};
 pub(crate) use kind::Whole;
+pub(crate) use mark::{AccessLog, Peer};
 pub(crate) use metrics::Metrics;
 pub(crate) use routes::{AuditView, router};

@@ -9,6 +9,7 @@ use clap::Parser;
 use stockade_core::LateConfirm;
 
 use super::settings::{Given, Late, LogLevel};
+use crate::http::AccessLog;
 use crate::keys::Keys;
 
 /// Run the service.
@@ -83,6 +84,7 @@ impl Config {
                 body_bytes_max: at_least(1_024, "body-bytes-max", set.body_bytes_max)? as usize,
                 body_within: within("body-timeout-ms", set.body_timeout_ms)?,
                 answer_within: within("answer-timeout-ms", set.answer_timeout_ms)?,
+                access_log: set.access_log.unwrap_or(AccessLog::Off),
                 metrics_open: set.metrics_open == Some(true),
             },
             head_within: within("head-timeout-ms", set.head_timeout_ms)?,

@@ -4,6 +4,7 @@
 //! nothing cannot keep a further one out. Closing one never splits a command: a command is done whole or not at all.
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,6 +21,8 @@ use std::sync::Mutex;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, watch};
 use tower::Service as _;
+
+use crate::http::Peer;
 
 /// How long to wait before accepting again when the machine has no room for another connection.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(20);
@@ -38,6 +41,8 @@ pub(super) struct Connections {
     open: Mutex<HashMap<u64, Arc<Connection>>>,
     max: usize,
     head_within: Duration,
+    /// Requests are told where they came from.
+    show_peers: bool,
     stopped: watch::Receiver<bool>,
     since: Instant,
     all_closed: Notify,
@@ -52,11 +57,17 @@ struct Connection {
 }
 
 impl Connections {
-    pub(super) fn new(max: usize, head_within: Duration, stopped: watch::Receiver<bool>) -> Arc<Self> {
+    pub(super) fn new(
+        max: usize,
+        head_within: Duration,
+        show_peers: bool,
+        stopped: watch::Receiver<bool>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             open: Mutex::default(),
             max,
             head_within,
+            show_peers,
             stopped,
             since: Instant::now(),
             all_closed: Notify::new(),
@@ -73,10 +84,10 @@ impl Connections {
                 _ = stopped.wait_for(|stopped| *stopped) => return,
             };
             match accepted {
-                Ok((stream, _)) => {
+                Ok((stream, peer)) => {
                     number += 1;
                     let connection = self.admit(number);
-                    tokio::spawn(Arc::clone(&self).attend(number, connection, stream, router.clone()));
+                    tokio::spawn(Arc::clone(&self).attend(number, connection, stream, peer, router.clone()));
                 }
                 Err(error) => {
                     // Either this one connection broke before it was taken, or there is no room for a file: the
@@ -134,13 +145,14 @@ impl Connections {
         number: u64,
         connection: Arc<Connection>,
         stream: TcpStream,
+        peer: SocketAddr,
         router: Router,
     ) {
         // Refused only for a socket that is already gone.
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "a connection was gone at once");
         }
-        self.talk(&connection, stream, router).await;
+        self.talk(&connection, stream, peer, router).await;
         let mut open = self.locked();
         open.remove(&number);
         if open.is_empty() {
@@ -148,9 +160,12 @@ impl Connections {
         }
     }
 
-    async fn talk(&self, connection: &Connection, stream: TcpStream, router: Router) {
-        let service = service_fn(|request: hyper::Request<Incoming>| {
+    async fn talk(&self, connection: &Connection, stream: TcpStream, peer: SocketAddr, router: Router) {
+        let service = service_fn(|mut request: hyper::Request<Incoming>| {
             connection.silent_since.store(BUSY, Ordering::Relaxed);
+            if self.show_peers {
+                request.extensions_mut().insert(Peer(peer));
+            }
             let answer = router.clone().call(request.map(Body::new));
             async move {
                 let answer = answer.await;

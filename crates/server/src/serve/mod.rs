@@ -19,7 +19,7 @@ use tokio::sync::watch;
 pub(crate) use config::{Args, Config};
 pub(crate) use connections::allow_open_files;
 
-use crate::http::{App, Metrics, router};
+use crate::http::{AccessLog, App, Metrics, router};
 use connections::Connections;
 
 /// How often the metrics are folded and the store's health is looked at.
@@ -82,7 +82,8 @@ async fn serve(config: Config, json: bool) -> Result<(), String> {
         tokio::spawn(keys.watch())
     });
     let (stop, stopped) = watch::channel(false);
-    let connections = Connections::new(config.connections_max, config.head_within, stopped);
+    let show_peers = config.limits.access_log != AccessLog::Off;
+    let connections = Connections::new(config.connections_max, config.head_within, show_peers, stopped);
     let accepting = tokio::spawn(Arc::clone(&connections).accept(listener, router(Arc::clone(&app))));
 
     let url = format!("http://{address}");

@@ -7,6 +7,8 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::http::AccessLog;
+
 /// The settings. What is not given is `None`.
 #[derive(Debug, Default, Serialize, Deserialize, clap::Args)]
 #[serde(deny_unknown_fields, default)]
@@ -29,6 +31,9 @@ pub(crate) struct Given {
     /// How much to log, to stderr. [default: info]
     #[arg(long, env = "STOCKADE_LOG_LEVEL", value_name = "LEVEL")]
     pub(crate) log_level: Option<LogLevel>,
+    /// Which requests have a line in the log: none, those answered with 5xx, or all. [default: off]
+    #[arg(long, env = "STOCKADE_ACCESS_LOG", value_name = "WHICH")]
+    pub(crate) access_log: Option<AccessLog>,
     /// What a confirm after the end does: confirm if the units are still there, or refuse. [default: revive]
     #[arg(long, env = "STOCKADE_LATE_CONFIRM", value_name = "RULE")]
     pub(crate) late_confirm: Option<Late>,
@@ -70,6 +75,7 @@ impl Given {
             require_keys: Some(false),
             metrics_open: Some(false),
             log_level: Some(LogLevel::Info),
+            access_log: Some(AccessLog::Off),
             late_confirm: Some(Late::Revive),
             body_bytes_max: Some(1 << 20),
             head_timeout_ms: Some(30_000),

@@ -5,6 +5,7 @@
     reason = "a test that cannot go on should stop with the place"
 )]
 
+mod access_log;
 mod cli;
 mod codes;
 mod config;

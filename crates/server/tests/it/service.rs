@@ -61,12 +61,11 @@ impl Answer {
 /// The command that starts a service.
 pub(crate) fn serve(data: &Path, flags: &[&str]) -> Command {
     let mut command = Command::new(BINARY);
-    command
-        .args(["serve", "--json", "--log-level", "warn", "--data"])
-        .arg(data);
+    command.args(["serve", "--json", "--data"]).arg(data);
     command
         .args(flags)
         .env("STOCKADE_LISTEN", "127.0.0.1:0")
+        .env("STOCKADE_LOG_LEVEL", "warn")
         .stdin(Stdio::null());
     command
 }
@@ -85,7 +84,12 @@ impl Service {
     }
 
     pub(crate) fn on(data: &Path, flags: &[&str]) -> Self {
-        let mut child = serve(data, flags).stdout(Stdio::piped()).spawn().unwrap();
+        Self::of(serve(data, flags).stdout(Stdio::piped()), data)
+    }
+
+    /// What a command starts, once it says where it listens.
+    pub(crate) fn of(command: &mut Command, data: &Path) -> Self {
+        let mut child = command.spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap())
             .read_line(&mut line)
