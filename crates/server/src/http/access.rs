@@ -78,6 +78,14 @@ impl Access {
         }
     }
 
+    /// What a request may do: everything where no keys are, else what its key may.
+    pub(crate) fn may(&self, extensions: &Extensions, scope: Scope) -> bool {
+        match &self.keys {
+            None => true,
+            Some(_) => extensions.get::<Arc<Key>>().is_some_and(|key| key.may(&[scope])),
+        }
+    }
+
     /// In whose name: the key's that [`Access::check`] left with the request.
     pub(crate) fn caller(&self, extensions: &Extensions, headers: &HeaderMap) -> Caller {
         if self.keys.is_some()
@@ -115,8 +123,11 @@ pub(crate) const fn scopes(route: Route) -> &'static [Scope] {
             &[Scope::Stock]
         }
         Route::Reservations | Route::StockPage | Route::Movements | Route::Metrics => &[Scope::Read],
+        // Says to each key what it may do; figures only to those that may read.
+        Route::Overview => &Scope::ALL,
         Route::Audit => &[Scope::Admin],
-        Route::Other => &[],
+        // The page's files hold nothing; what it shows it asks for with a key.
+        Route::Dashboard | Route::Other => &[],
     }
 }
 
@@ -182,7 +193,8 @@ mod tests {
     #[test]
     fn every_route_but_the_open_ones_needs_a_scope() {
         for (route, name) in Route::ALL {
-            assert_eq!(scopes(route).is_empty(), route == Route::Other, "{name}");
+            let is_open = matches!(route, Route::Dashboard | Route::Other);
+            assert_eq!(scopes(route).is_empty(), is_open, "{name}");
         }
     }
 }

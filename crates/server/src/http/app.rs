@@ -19,7 +19,7 @@ use super::mark::{AccessLog, Mark};
 use super::metrics::{Metrics, Route};
 use super::problem::{Ask, Problem};
 use super::request::{header_id, read_body};
-use crate::keys::Keys;
+use crate::keys::{Keys, Scope};
 
 /// What a request may take.
 #[derive(Clone, Copy, Debug)]
@@ -122,6 +122,11 @@ impl App {
     /// In whose name a request is done.
     pub(crate) fn caller(&self, request: &Request) -> Caller {
         self.access.caller(request.extensions(), request.headers())
+    }
+
+    /// Whether a request may do what a scope covers.
+    pub(crate) fn may(&self, request: &Request, scope: Scope) -> bool {
+        self.access.may(request.extensions(), scope)
     }
 
     /// Reads and checks a body. An empty one is `{}`, so that commands without required fields need none.

@@ -38,11 +38,13 @@ pub(crate) enum Route {
     Movements,
     Audit,
     Metrics,
+    Overview,
+    Dashboard,
     Other,
 }
 
 impl Route {
-    pub(super) const ALL: [(Self, &'static str); 18] = [
+    pub(super) const ALL: [(Self, &'static str); 20] = [
         (Self::Reserve, "POST /v1/reservations"),
         (Self::Batch, "POST /v1/reservations/batch"),
         (Self::ShowReservation, "GET /v1/reservations/{id}"),
@@ -60,6 +62,8 @@ impl Route {
         (Self::Movements, "GET /v1/movements"),
         (Self::Audit, "POST /v1/audit"),
         (Self::Metrics, "GET /metrics"),
+        (Self::Overview, "GET /v1/overview"),
+        (Self::Dashboard, "dashboard"),
         (Self::Other, "other"),
     ];
     /// As metrics and logs name it.

@@ -5,6 +5,7 @@ mod answer;
 mod app;
 mod body;
 mod code;
+mod dashboard;
 mod json;
 mod kind;
 mod mark;

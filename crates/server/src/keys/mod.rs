@@ -31,6 +31,8 @@ pub(crate) enum Scope {
 }
 
 impl Scope {
+    pub(crate) const ALL: [Self; 4] = [Self::Reserve, Self::Stock, Self::Read, Self::Admin];
+
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Reserve => "reserve",

@@ -40,6 +40,7 @@ fn expected(method: &str, path: &str) -> &'static [&'static str] {
     match (method, path) {
         (_, "/livez" | "/readyz" | "/openapi.json" | "/docs" | "/docs/style.css") => &[],
         ("GET", "/v1/reservations/{id}") => &["reserve", "read", "admin"],
+        ("GET", "/v1/overview") => &SCOPES,
         ("GET", "/v1/stock/{sku}") => &["stock", "read", "admin"],
         (_, "/v1/audit") => &["admin"],
         ("GET", _) => &["read", "admin"],
@@ -338,4 +339,26 @@ fn keys_are_shown_once_and_kept_as_digests() {
     assert_eq!(code, Some(0), "{said}");
     // A name is free again once its key is revoked.
     assert_eq!(run(&["create", "shop", "--scope", "read"]).0, Some(0));
+}
+
+/// The overview says to each key what it may do, and shows figures to those that may read.
+#[test]
+fn the_overview_says_what_a_key_may_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let rows: [(&str, &[&str], bool); 3] = [
+        ("stock", &["stock"], false),
+        ("read,reserve", &["reserve", "read"], true),
+        ("admin", &SCOPES, true),
+    ];
+    let made = rows.map(|(scopes, ..)| create(&data, &scopes.replace(',', "-"), "shop", scopes));
+    let service = Service::on(&data, &[]);
+    for ((_, scopes, reads), key) in rows.iter().zip(&made) {
+        let overview = with(&service, key, "GET", "/v1/overview", "").json();
+        assert_eq!(overview["scopes"], serde_json::json!(scopes));
+        assert_eq!(overview["tenant"], "shop");
+        assert_eq!(overview["figures"].is_object(), *reads, "{overview}");
+    }
+    // The page itself is open: it holds nothing, and asks with the key that is typed into it.
+    assert_eq!(service.send("GET", "/", &[], b"").status, 200);
 }

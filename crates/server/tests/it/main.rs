@@ -10,6 +10,7 @@ mod cli;
 mod codes;
 mod config;
 mod connections;
+mod dashboard;
 mod document;
 mod keys;
 mod names;

@@ -1,5 +1,6 @@
 //! The routes. Each handler is documented where it stands, and the document is made from the same list.
 
+mod overview;
 mod reservations;
 mod stock;
 mod system;
@@ -14,6 +15,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::app::App;
+use super::dashboard;
 use super::metrics::Route;
 use super::openapi;
 use super::problem::Problem;
@@ -35,6 +37,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .routes(routes!(stock::show, stock::set, stock::configure))
         .routes(routes!(stock::adjust))
         .routes(routes!(stock::transfer))
+        .routes(routes!(overview::overview))
         .routes(routes!(system::movements))
         .routes(routes!(system::audit))
         .routes(routes!(system::metrics))
@@ -49,6 +52,8 @@ pub(crate) fn router(app: Arc<App>) -> Router {
     router
         // `batch` is an id like any other: only POST is taken for the batch itself.
         .route("/v1/reservations/batch", axum::routing::get(reservations::show))
+        .route("/", axum::routing::get(dashboard::index))
+        .route("/assets/{name}", axum::routing::get(dashboard::asset))
         .fallback(unknown_route)
         .method_not_allowed_fallback(method_not_allowed)
         .with_state(app)
