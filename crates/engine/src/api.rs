@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use stockade_core::{Command, Done, Id, LateConfirm, Position, Reservation, SkuRecord};
+use stockade_core::{
+    Command, Done, Id, LateConfirm, Position, Record, Reservation, SkuRecord, Space, StockRecord,
+};
 use stockade_ledger::{
     Finding, Ledger, LedgerError, MovementPage, MovementQuery, ReservationQuery, Sqlite, View,
 };
@@ -261,6 +263,19 @@ impl Stockade {
         let (tenant, after) = (tenant.clone(), after.cloned());
         self.read(move |view| view.sku_page(&tenant, after.as_ref(), limit))
             .await
+    }
+
+    /// What is recorded about stock commands, in the order of their ids.
+    pub async fn stock_commands(&self, tenant: &Id, ids: Vec<Id>) -> Result<Vec<Option<StockRecord>>, Error> {
+        let (tenant, shard) = (tenant.clone(), self.inner.tier.shard());
+        self.read(move |view| {
+            let find = |id: &Id| match view.find(shard, &tenant, Space::Stock, id)?.record {
+                Some(Record::Stock(record)) => Ok(Some(record)),
+                Some(Record::Reservation(_) | Record::Return(_)) | None => Ok(None),
+            };
+            ids.iter().map(find).collect()
+        })
+        .await
     }
 
     /// Recorded movements, newest first.

@@ -119,10 +119,18 @@ pub(crate) const fn scopes(route: Route) -> &'static [Scope] {
         // Whoever got no answer asks by id, with the key that reserved.
         Route::ShowReservation => &[Scope::Read, Scope::Reserve],
         Route::ShowStock => &[Scope::Read, Scope::Stock],
-        Route::SetStock | Route::ConfigureStock | Route::AdjustStock | Route::TransferStock => {
-            &[Scope::Stock]
-        }
-        Route::Reservations | Route::StockPage | Route::Movements | Route::Metrics => &[Scope::Read],
+        Route::SetStock
+        | Route::ConfigureStock
+        | Route::AdjustStock
+        | Route::TransferStock
+        | Route::ImportStock => &[Scope::Stock],
+        Route::Reservations
+        | Route::StockPage
+        | Route::Movements
+        | Route::ExportStock
+        | Route::ExportMovements
+        | Route::Events
+        | Route::Metrics => &[Scope::Read],
         // Says to each key what it may do; figures only to those that may read.
         Route::Overview => &Scope::ALL,
         Route::Audit => &[Scope::Admin],

@@ -155,6 +155,17 @@ impl App {
         }
     }
 
+    /// Whoever imports, with what that takes.
+    pub(crate) fn importer(&self, caller: Caller) -> super::import::Importer {
+        super::import::Importer {
+            store: self.store.clone(),
+            tenant: caller.tenant,
+            actor: caller.actor,
+            answer_within: self.limits.answer_within,
+            idle_within: self.limits.body_within,
+        }
+    }
+
     /// Does a command. When the caller hangs up or the time is over the command is still done whole, or not at all.
     pub(crate) async fn submit(&self, caller: &Caller, action: Action) -> Result<Done, Problem> {
         let ask = Ask::about(&action);

@@ -59,12 +59,22 @@ impl Faults {
         }
     }
 
-    /// The value if there was no fault.
-    pub(crate) fn done<T>(self, value: Option<T>) -> Result<T, Problem> {
+    /// Adds a fault of a field at the top.
+    pub(crate) fn of(&mut self, field: &'static str, found: &str, allowed: String) {
+        self.push(&Path::Field(&Path::Root, field), found, allowed);
+    }
+
+    /// The value if there was no fault, otherwise the faults.
+    pub(crate) fn all<T>(self, value: Option<T>) -> Result<T, Vec<FieldError>> {
         match value {
             Some(value) if self.list.is_empty() => Ok(value),
-            _ => Err(Problem::Invalid(self.list)),
+            _ => Err(self.list),
         }
+    }
+
+    /// The value if there was no fault.
+    pub(crate) fn done<T>(self, value: Option<T>) -> Result<T, Problem> {
+        self.all(value).map_err(Problem::Invalid)
     }
 }
 
@@ -178,6 +188,11 @@ impl<'a, 'p> Object<'a, 'p> {
         let value = reader(&mut object);
         object.finish();
         value
+    }
+
+    /// Whether a field is there.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.fields.iter().any(|(key, _)| key == name)
     }
 
     /// The text of a field, if it is there.

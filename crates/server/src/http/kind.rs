@@ -112,6 +112,20 @@ impl Kind for Delta {
     }
 }
 
+/// Whatever stands there.
+#[derive(Debug)]
+pub(crate) struct Anything;
+
+impl Kind for Anything {
+    type Out = ();
+    fn parse(&self, _: &str) -> Option<()> {
+        Some(())
+    }
+    fn allowed(&self) -> Cow<'static, str> {
+        "anything".into()
+    }
+}
+
 /// `true` or `false`.
 #[derive(Debug)]
 pub(crate) struct Flag;

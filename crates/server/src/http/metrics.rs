@@ -36,6 +36,10 @@ pub(crate) enum Route {
     TransferStock,
     StockPage,
     Movements,
+    ImportStock,
+    ExportStock,
+    ExportMovements,
+    Events,
     Audit,
     Metrics,
     Overview,
@@ -44,7 +48,7 @@ pub(crate) enum Route {
 }
 
 impl Route {
-    pub(super) const ALL: [(Self, &'static str); 20] = [
+    pub(super) const ALL: [(Self, &'static str); 24] = [
         (Self::Reserve, "POST /v1/reservations"),
         (Self::Batch, "POST /v1/reservations/batch"),
         (Self::ShowReservation, "GET /v1/reservations/{id}"),
@@ -60,6 +64,10 @@ impl Route {
         (Self::TransferStock, "POST /v1/stock/{sku}/transfers"),
         (Self::StockPage, "GET /v1/stock"),
         (Self::Movements, "GET /v1/movements"),
+        (Self::ImportStock, "POST /v1/stock/import"),
+        (Self::ExportStock, "GET /v1/stock/export"),
+        (Self::ExportMovements, "GET /v1/movements/export"),
+        (Self::Events, "GET /v1/events"),
         (Self::Audit, "POST /v1/audit"),
         (Self::Metrics, "GET /metrics"),
         (Self::Overview, "GET /v1/overview"),
@@ -146,9 +154,17 @@ impl Metrics {
 
     /// Counts an outcome.
     pub(crate) fn outcome(&self, code: Code) {
+        self.outcomes(code, 1);
+    }
+
+    /// Counts outcomes of one request's many parts.
+    pub(crate) fn outcomes(&self, code: Code, count: u64) {
+        if count == 0 {
+            return;
+        }
         if let Some(slot) = self.outcomes.get(code as usize) {
             slot.get_or_init(|| counter!("stockade_outcomes_total", "code" => code.as_str()))
-                .increment(1);
+                .increment(count);
         }
     }
 

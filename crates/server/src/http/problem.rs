@@ -88,6 +88,14 @@ pub(crate) enum Problem {
     },
     UnsupportedMediaType {
         found: String,
+        allowed: &'static str,
+    },
+    /// An import ended before its file did.
+    ImportStopped {
+        cause: Box<Problem>,
+        /// Rows that have an answer.
+        rows: u64,
+        dry_run: bool,
     },
 }
 
@@ -125,6 +133,7 @@ impl Problem {
             Self::BodyTimeout { .. } => Code::BodyTimeout,
             Self::BodyTooLarge { .. } => Code::BodyTooLarge,
             Self::UnsupportedMediaType { .. } => Code::UnsupportedMediaType,
+            Self::ImportStopped { cause, .. } => cause.code(),
         }
     }
 
@@ -200,8 +209,21 @@ impl Problem {
             Self::BodyTooLarge { bytes_max } => {
                 view.detail = format!("A body may have {bytes_max} bytes. Nothing was changed.").into();
             }
-            Self::UnsupportedMediaType { found } => {
-                view.detail = format!("Send the body as application/json in UTF-8, not as {found}.").into();
+            Self::UnsupportedMediaType { found, allowed } => {
+                view.detail = format!("Send the body as {allowed}, not as {found}.").into();
+            }
+            Self::ImportStopped { cause, rows, dry_run } => {
+                view = cause.view();
+                let then = if *dry_run {
+                    "Nothing was changed."
+                } else {
+                    "Send the file again with the same id: rows that were done have no second effect."
+                };
+                view.detail = format!(
+                    "The import stopped after {rows} rows that have an answer: {} {then}",
+                    view.stop()
+                )
+                .into();
             }
         }
         view
@@ -375,6 +397,23 @@ impl<'a> ProblemView<'a> {
     /// The seconds of the header `Retry-After`.
     pub(crate) fn retry_after_s(&self) -> Option<u64> {
         self.retry_after_ms.map(|ms| ms.div_ceil(1_000).max(1))
+    }
+
+    /// What it says to people.
+    pub(crate) fn detail(&self) -> &str {
+        &self.detail
+    }
+
+    /// What was wrong with which field.
+    pub(crate) fn errors(&self) -> &[FieldError] {
+        self.errors.as_deref().unwrap_or_default()
+    }
+
+    /// What it says to people, where "nothing was changed" would not be true of the whole.
+    fn stop(&self) -> &str {
+        self.detail
+            .strip_prefix("Nothing was changed: ")
+            .unwrap_or(&self.detail)
     }
 
     fn refusal(&mut self, refusal: &'a Refusal) {

@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, HeaderName};
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
 use percent_encoding::percent_decode_str;
-use stockade_core::{Expect, Id, IdError};
+use stockade_core::{Expect, Id, IdError, Reason};
 use tokio::time::timeout;
 
 use super::kind::{FIGURE, Whole};
@@ -222,6 +222,18 @@ impl Query {
         Ok(self.number(name, &FIGURE)?.and_then(|ms| i64::try_from(ms).ok()))
     }
 
+    /// `true` or `false`; false when not given.
+    pub(crate) fn flag(&mut self, name: &'static str) -> Result<bool, Problem> {
+        const WORDS: super::kind::Choice<bool> = super::kind::Choice(&[("true", true), ("false", false)]);
+        Ok(self.word(name, &WORDS)?.unwrap_or(false))
+    }
+
+    /// Why; empty when not given.
+    pub(crate) fn reason(&mut self, name: &'static str) -> Result<Reason, Problem> {
+        let text = self.take(name).unwrap_or_default();
+        Reason::new(&text).map_err(|_| Problem::invalid(name, &text, Reason::ALLOWED))
+    }
+
     pub(crate) fn word<T: Copy>(
         &mut self,
         name: &'static str,
@@ -259,7 +271,7 @@ impl Query {
 
 /// Refuses commands that a page of another site makes a browser send. Without a body, or with one that has no type, a
 /// browser asks nobody first; and listening on loopback only keeps other machines out, not other pages.
-fn check_origin(headers: &HeaderMap) -> Result<(), Problem> {
+pub(crate) fn check_origin(headers: &HeaderMap) -> Result<(), Problem> {
     let Some(value) = headers.get(ORIGIN) else {
         return Ok(());
     };
@@ -282,6 +294,7 @@ fn check_content_type(headers: &HeaderMap) -> Result<(), Problem> {
     };
     let refused = || Problem::UnsupportedMediaType {
         found: super::json::shortened(&String::from_utf8_lossy(value.as_bytes())),
+        allowed: "application/json in UTF-8",
     };
     let text = value.to_str().map_err(|_| refused())?;
     let mut parts = text.split(';');
@@ -364,7 +377,7 @@ async fn collect(body: &mut Body, bytes_max: usize) -> Result<Option<Bytes>, axu
 }
 
 /// Reads on for a moment: closing a connection with unread bytes resets it, and the answer would be lost.
-async fn discard(mut body: Body) {
+pub(crate) async fn discard(mut body: Body) {
     let mut left = DISCARDED_BYTES_MAX;
     let reading = async {
         while let Some(Ok(frame)) = body.frame().await {

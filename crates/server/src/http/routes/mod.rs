@@ -1,5 +1,6 @@
 //! The routes. Each handler is documented where it stands, and the document is made from the same list.
 
+mod import;
 mod overview;
 mod reservations;
 mod stock;
@@ -35,6 +36,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .routes(routes!(reservations::give_back))
         .routes(routes!(stock::page))
         .routes(routes!(stock::show, stock::set, stock::configure))
+        .routes(routes!(import::import))
         .routes(routes!(stock::adjust))
         .routes(routes!(stock::transfer))
         .routes(routes!(overview::overview))
