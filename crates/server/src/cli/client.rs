@@ -53,6 +53,79 @@ pub(crate) fn query(parameters: &[(&str, Option<String>)]) -> String {
     query
 }
 
+/// Where the service is, and what opens it.
+#[derive(Debug)]
+pub(super) struct Door {
+    /// Its address, for messages.
+    pub(super) base: String,
+    host: String,
+    port: u16,
+    authority: String,
+    authorization: Option<HeaderValue>,
+}
+
+impl Door {
+    pub(super) fn of(service: &Service) -> Result<Self, Failure> {
+        let base = service.url.trim_end_matches('/');
+        let uri: Uri = base
+            .parse()
+            .map_err(|e| Failure::Usage(format!("--url {base}: {e}")))?;
+        let host = match (uri.scheme_str(), uri.host()) {
+            (Some("http"), Some(host)) if uri.path() == "/" && uri.query().is_none() => host,
+            _ => {
+                let hint = "give it as http://HOST:PORT";
+                return Err(Failure::Usage(format!("--url {base}: {hint}")));
+            }
+        };
+        let key = service.credentials.key().map_err(Failure::Usage)?;
+        let authorization = key
+            .map(|key| HeaderValue::from_str(&format!("Bearer {}", key.reveal())))
+            .transpose()
+            .map_err(|_| Failure::Usage("the API key has characters that no key has".to_owned()))?;
+        Ok(Self {
+            base: base.to_owned(),
+            host: host.trim_start_matches('[').trim_end_matches(']').to_owned(),
+            port: uri.port_u16().unwrap_or(80),
+            authority: uri.authority().map_or(host, |a| a.as_str()).to_owned(),
+            authorization,
+        })
+    }
+
+    pub(super) async fn connect(&self) -> std::io::Result<TcpStream> {
+        TcpStream::connect((self.host.as_str(), self.port)).await
+    }
+
+    pub(super) fn request<B>(
+        &self,
+        method: &Method,
+        path: &str,
+        content_type: &str,
+        body: B,
+    ) -> Result<Request<B>, Failure> {
+        let mut request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(HOST, &self.authority)
+            .header(USER_AGENT, AGENT)
+            .header(CONTENT_TYPE, content_type)
+            .body(body)
+            .map_err(|e| Failure::Other(format!("the request could not be made: {e}")))?;
+        if let Some(authorization) = &self.authorization {
+            request.headers_mut().insert(AUTHORIZATION, authorization.clone());
+        }
+        Ok(request)
+    }
+
+    /// Why nobody could be reached.
+    pub(super) fn closed(&self, why: &str) -> Failure {
+        let hint = "is it running? start it with `stockade serve`, or give its address with --url";
+        Failure::Unreachable(format!(
+            "cannot reach the service at {}: {why}; {hint}",
+            self.base
+        ))
+    }
+}
+
 /// What the service answered.
 #[derive(Debug)]
 pub(crate) struct Answer {
@@ -76,27 +149,8 @@ pub(crate) async fn send(
     path: &str,
     body: Option<&serde_json::Value>,
 ) -> Result<Answer, Failure> {
-    let base = service.url.trim_end_matches('/');
-    let uri: Uri = base
-        .parse()
-        .map_err(|e| Failure::Usage(format!("--url {base}: {e}")))?;
-    let host = match (uri.scheme_str(), uri.host()) {
-        (Some("http"), Some(host)) if uri.path() == "/" && uri.query().is_none() => host,
-        _ => {
-            let hint = "give it as http://HOST:PORT";
-            return Err(Failure::Usage(format!("--url {base}: {hint}")));
-        }
-    };
-    let target = (
-        host.trim_start_matches('[').trim_end_matches(']'),
-        uri.port_u16().unwrap_or(80),
-    );
-    let authority = uri.authority().map_or(host, |a| a.as_str());
-    let key = service.credentials.key().map_err(Failure::Usage)?;
-    let authorization = key
-        .map(|key| HeaderValue::from_str(&format!("Bearer {}", key.reveal())))
-        .transpose()
-        .map_err(|_| Failure::Usage("the API key has characters that no key has".to_owned()))?;
+    let door = Door::of(service)?;
+    let base = &door.base;
     let bytes = Bytes::from(body.map(ToString::to_string).unwrap_or_default());
     let within = Duration::from_millis(service.timeout_ms);
     let id = body.and_then(|body| body.get("id")).and_then(|id| id.as_str());
@@ -118,18 +172,8 @@ pub(crate) async fn send(
     let mut tries = 0;
     loop {
         tries += 1;
-        let mut request = Request::builder()
-            .method(&method)
-            .uri(path)
-            .header(HOST, authority)
-            .header(USER_AGENT, AGENT)
-            .header(CONTENT_TYPE, "application/json")
-            .body(Full::new(bytes.clone()))
-            .map_err(|e| Failure::Other(format!("the request could not be made: {e}")))?;
-        if let Some(authorization) = &authorization {
-            request.headers_mut().insert(AUTHORIZATION, authorization.clone());
-        }
-        let answered = match timeout(within, exchange(target, request)).await {
+        let request = door.request(&method, path, "application/json", Full::new(bytes.clone()))?;
+        let answered = match timeout(within, exchange(&door, request)).await {
             Ok(answered) => answered,
             Err(_) => Err(Unanswered::Unknown(format!(
                 "no answer within {} ms",
@@ -153,10 +197,7 @@ pub(crate) async fn send(
                 pause = retry_after.map_or(pause, |after| pause.max(after));
             }
             Err(Unanswered::NotSent(why)) if !unseen => {
-                let hint = "is it running? start it with `stockade serve`, or give its address with --url";
-                return Err(Failure::Unreachable(format!(
-                    "cannot reach the service at {base}: {why}; {hint}"
-                )));
+                return Err(door.closed(&why));
             }
             Err(Unanswered::NotSent(why) | Unanswered::Unknown(why)) if tries == TRIES_MAX => {
                 return Err(unknown(tries, &why));
@@ -170,10 +211,11 @@ pub(crate) async fn send(
 }
 
 async fn exchange(
-    target: (&str, u16),
+    door: &Door,
     request: Request<Full<Bytes>>,
 ) -> Result<(StatusCode, Option<Duration>, String), Unanswered> {
-    let stream = TcpStream::connect(target)
+    let stream = door
+        .connect()
         .await
         .map_err(|e| Unanswered::NotSent(e.to_string()))?;
     let unknown = |e: hyper::Error| Unanswered::Unknown(e.to_string());
@@ -201,7 +243,7 @@ async fn exchange(
     Ok((status, retry_after, String::from_utf8_lossy(&body).into_owned()))
 }
 
-fn judged(status: StatusCode, text: String, id: Option<&str>) -> Result<Answer, Failure> {
+pub(super) fn judged(status: StatusCode, text: String, id: Option<&str>) -> Result<Answer, Failure> {
     let body = serde_json::from_str(&text);
     match body {
         Ok(body) if status.is_success() => Ok(Answer { body, text }),

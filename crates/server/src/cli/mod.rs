@@ -2,10 +2,12 @@
 
 pub(crate) mod audit;
 mod client;
+mod import;
 pub(crate) mod movements;
 pub(crate) mod output;
 pub(crate) mod reservation;
 pub(crate) mod stock;
+mod stream;
 pub(crate) mod value;
 
 use std::path::PathBuf;

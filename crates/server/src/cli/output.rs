@@ -34,6 +34,11 @@ impl Problem {
         if self.status == 504 { 3 } else { 1 }
     }
 
+    /// Whether it may be otherwise in a moment.
+    pub(crate) fn may_pass(&self) -> bool {
+        matches!(self.status, 408 | 429 | 503 | 504)
+    }
+
     /// As it came, for programs.
     pub(crate) fn json(&self) -> &str {
         &self.text

@@ -9,7 +9,7 @@ use stockade_core::Id;
 
 use super::client::{Answer, encoded, query, send};
 use super::value::{self, OrNone};
-use super::{Failure, Service, ended, output};
+use super::{Failure, Service, ended, import, output};
 
 /// Read and change stock.
 #[derive(Debug, Subcommand)]
@@ -68,6 +68,7 @@ pub(crate) enum Stock {
     },
     /// Change the settings of a SKU; what is not given stays.
     Configure(Box<ConfigureArgs>),
+    Import(Box<import::Args>),
 }
 
 /// Set a count.
@@ -210,6 +211,7 @@ pub(crate) async fn run(command: Stock) -> ExitCode {
             change.send(Method::POST, path, object(body)).await
         }
         Stock::Configure(args) => configure(*args).await,
+        Stock::Import(args) => return import::run(*args).await,
     })
 }
 

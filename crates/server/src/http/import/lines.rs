@@ -14,7 +14,7 @@ pub(super) struct Lines {
     line: Vec<u8>,
     /// The line under way is too long; the rest of it is passed over.
     over: bool,
-    lines: u64,
+    ended: u64,
     rows: u64,
 }
 
@@ -24,7 +24,7 @@ impl Lines {
             rules,
             line: Vec::new(),
             over: false,
-            lines: 0,
+            ended: 0,
             rows: 0,
         }
     }
@@ -52,7 +52,7 @@ impl Lines {
     }
 
     fn end(&mut self, ignored: &mut Vec<&'static str>, found: &mut Vec<Found>) {
-        self.lines += 1;
+        self.ended += 1;
         let line = std::mem::take(&mut self.line);
         let over = std::mem::take(&mut self.over);
         if over || line.iter().any(|byte| !byte.is_ascii_whitespace()) {
@@ -69,7 +69,7 @@ impl Lines {
             } else {
                 self.row(&line, ignored)
             };
-            let (number, line) = (self.rows, self.lines);
+            let (number, line) = (self.rows, self.ended);
             found.push(read.map_err(|(sku, errors)| BadRow {
                 number,
                 line,
@@ -178,7 +178,7 @@ impl Lines {
         let (location, if_revision, id, reason) = row;
         Some(Row {
             number: self.rows,
-            line: self.lines,
+            line: self.ended,
             sku: sku?,
             location: location.unwrap_or_else(Id::default_name),
             units: units?,

@@ -134,8 +134,7 @@ impl Copy {
                         })?;
                 }
                 // Not there, and to be created.
-                Err(Error::Refused(Refusal::UnknownSku(_))) => {}
-                Ok(_) => {}
+                Err(Error::Refused(Refusal::UnknownSku(_))) | Ok(_) => {}
                 Err(error) => return Err(Problem::from(error)),
             }
         }

@@ -118,7 +118,7 @@ impl Summary {
         for (row, answer) in worked.answers {
             match answer {
                 Ok(done) => self.done(&done),
-                Err(refusal) => self.refused(row, refusal),
+                Err(refusal) => self.refused(&row, refusal),
             }
         }
         self.less += worked.decreases.len() as u64;
@@ -147,7 +147,7 @@ impl Summary {
         }
     }
 
-    fn refused(&mut self, row: Row, mut refusal: Refusal) {
+    fn refused(&mut self, row: &Row, mut refusal: Refusal) {
         if let (Meaning::Delivery, Refusal::Invalid(fields)) = (self.meaning, &mut refusal) {
             // What the command calls so is the row's quantity.
             for field in fields
