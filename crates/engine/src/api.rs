@@ -19,10 +19,14 @@ use crate::error::{Error, OpenError};
 use crate::folder::FolderLock;
 use crate::memory::{MemoryTier, Parts, StartError};
 use crate::readers::Readers;
-use crate::tier::{Batch, HotTier, Submission};
+use crate::redis::{self, RedisOptions, RedisTier};
+use crate::tier::{Answered, Batch, Durability, Frozen, HotTier, Submission};
 
 /// The only shard there is on one machine.
 const SHARD: u32 = 0;
+
+/// How often a state that moves is read before what still differs is a finding.
+const AUDIT_ROUNDS: u32 = 3;
 
 /// How to open a store. Make it with [`Options::new`] and change what should differ.
 #[derive(Clone)]
@@ -43,6 +47,11 @@ pub struct Options {
     /// Tests keep fewer ended ids than the least.
     #[doc(hidden)]
     pub keep_below_least: bool,
+    /// The hot tier on Redis instead of in memory; see [`Options::redis`].
+    pub redis: Option<RedisOptions>,
+    /// When reserves and extends are answered whose call does not say: default [`Durability::Hot`], which makes a
+    /// difference only where a tier can decide earlier than the ledger records.
+    pub durability: Durability,
     /// Where the time comes from; default [`SystemClock`].
     pub clock: Arc<dyn Clock>,
     /// Tests put something between the store and its ledger that fails on demand.
@@ -62,6 +71,8 @@ impl fmt::Debug for Options {
             .field("backlog_commands", &self.backlog_commands)
             .field("keep_ended", &self.keep_ended)
             .field("keep_ended_ms", &self.keep_ended_ms)
+            .field("durability", &self.durability)
+            .field("redis", &self.redis.is_some())
             .field("clock", &self.clock)
             .finish_non_exhaustive()
     }
@@ -77,9 +88,22 @@ impl Options {
             keep_ended: 1_000_000,
             keep_ended_ms: 24 * 3_600_000,
             keep_below_least: false,
+            redis: None,
+            durability: Durability::default(),
             clock: Arc::new(SystemClock::new()),
             wrap_ledger: None,
         }
+    }
+
+    /// Lets a Redis or Valkey server decide, with the defaults of [`RedisOptions`]; the folder holds the ledger. Several
+    /// processes on one host may open the same folder with the same Redis; a process that keeps its hot tier in memory
+    /// needs the folder for itself. Either may open what the other has left.
+    ///
+    /// `backlog_commands` then also bounds the orders that Redis has answered and the ledger has not recorded.
+    #[must_use]
+    pub fn redis(mut self, url: impl Into<String>) -> Self {
+        self.redis = Some(RedisOptions::new(url));
+        self
     }
 
     /// Opens the store: locks the folder, opens the ledger, starts a new epoch, loads what is live.
@@ -102,6 +126,9 @@ impl Options {
     }
 
     fn open_blocking(self) -> Result<Stockade, OpenError> {
+        if let Some(redis) = self.redis.clone() {
+            return self.open_redis(redis);
+        }
         let lock = FolderLock::take(&self.data)?;
         let mut ledger: Arc<dyn Ledger> = Arc::new(Sqlite::open(&self.data)?);
         if let Some(wrap) = &self.wrap_ledger {
@@ -119,6 +146,33 @@ impl Options {
                 readers,
                 tier: Box::new(tier),
                 clock: self.clock,
+                durability: self.durability,
+                held: Mutex::new(Some(Held { ledger, _lock: lock })),
+            }),
+        })
+    }
+}
+
+impl Options {
+    fn open_redis(self, redis: RedisOptions) -> Result<Stockade, OpenError> {
+        let lock = FolderLock::share(&self.data)?;
+        let ledger = Arc::new(Sqlite::open(&self.data)?);
+        let readers = Readers::start().map_err(|error| no_thread(&self.data, &error))?;
+        let parts = redis::Parts::new(&self, redis, SHARD, ledger.clone());
+        let tier = RedisTier::start(parts).map_err(|error| match error {
+            redis::StartError::Ledger(error) => OpenError::Ledger(error),
+            redis::StartError::Thread(error) => no_thread(&self.data, &error),
+            redis::StartError::Redis(error) => OpenError::Redis {
+                message: error.to_string(),
+            },
+            redis::StartError::Chain(message) => OpenError::Redis { message },
+        })?;
+        Ok(Stockade {
+            inner: Arc::new(Inner {
+                readers,
+                tier: Box::new(tier),
+                clock: self.clock,
+                durability: self.durability,
                 held: Mutex::new(Some(Held { ledger, _lock: lock })),
             }),
         })
@@ -206,6 +260,7 @@ struct Inner {
     readers: Readers,
     tier: Box<dyn HotTier>,
     clock: Arc<dyn Clock>,
+    durability: Durability,
     held: Mutex<Option<Held>>,
 }
 
@@ -233,20 +288,44 @@ impl Stockade {
     /// Dropping the future does not split the command: it is done whole or never starts, and asking about its id says
     /// which.
     pub async fn submit(&self, command: Command) -> Result<Done, Error> {
+        let answered = self.submit_with(command, self.inner.durability).await;
+        answered.map(|answered| answered.done)
+    }
+
+    /// Does one command, and says whether the answer is recorded yet: a reserve or an extend with [`Durability::Hot`]
+    /// may be answered before.
+    pub async fn submit_with(&self, command: Command, durability: Durability) -> Result<Answered, Error> {
         let (answer, answered) = oneshot::channel();
-        self.inner.tier.submit(Submission::One { command, answer });
+        self.inner.tier.submit(Submission::One {
+            command,
+            durability,
+            answer,
+        });
         answered.await.unwrap_or_else(|_| Err(self.broken()))
     }
 
     /// Does many commands, in order, independent of each other: one that is refused does not stop the next. Answers
     /// when all of them are on disk; the answers stand in the order of the commands.
     pub async fn submit_many(&self, commands: Vec<Command>) -> Vec<Result<Done, Error>> {
+        let answers = self.submit_many_with(commands, self.inner.durability).await;
+        answers
+            .into_iter()
+            .map(|answer| answer.map(|answered| answered.done))
+            .collect()
+    }
+
+    /// Does many commands, and says of each answer whether it is recorded yet.
+    pub async fn submit_many_with(
+        &self,
+        commands: Vec<Command>,
+        durability: Durability,
+    ) -> Vec<Result<Answered, Error>> {
         let count = commands.len();
         if count == 0 {
             return Vec::new();
         }
         let (answer, answered) = oneshot::channel();
-        let batch = Box::new(Batch::new(commands, answer));
+        let batch = Box::new(Batch::new(commands, durability, answer));
         self.inner.tier.submit(Submission::Many(batch));
         answered
             .await
@@ -288,27 +367,63 @@ impl Stockade {
         self.read(move |view| view.reservations(&query)).await
     }
 
-    /// Compares hot tier, ledger and movements at one moment; at most `limit` findings.
+    /// Compares hot tier, ledger and movements; at most `limit` findings.
     ///
-    /// Commands wait only while the state is copied: well under a microsecond for each SKU, live reservation and
+    /// In memory that is done at one moment. On Redis the state is read while commands go on, several times if it
+    /// differs from the ledger, and what differs in the same way each time is a finding; a difference in a counter that
+    /// changes all the while is only found when it rests.
+    ///
+    /// In memory commands wait only while the state is copied: well under a microsecond for each SKU, live reservation and
     /// owner usage (a million live reservations: about half a second, and some 500 MB until the audit is done). The
     /// comparison reads the whole ledger on a thread of its own, which takes seconds for each million movements and
     /// keeps the ledger from tidying up its log meanwhile.
     pub async fn audit(&self, limit: usize) -> Result<AuditReport, Error> {
+        let shard = self.inner.tier.shard();
+        let mut frozen = self.freeze().await?;
+        if frozen.moving.is_none() {
+            return self
+                .audit_apart(move || audit::compare(shard, frozen, limit))
+                .await;
+        }
+        let mut rounds = audit::Rounds::default();
+        let mut round = 1;
+        loop {
+            let added;
+            (added, rounds) = self
+                .audit_apart(move || Ok((rounds.add(shard, frozen)?, rounds)))
+                .await?;
+            if added.is_clean() || round == AUDIT_ROUNDS {
+                let ledger = self.ledger()?;
+                return self
+                    .audit_apart(move || audit::add_ledger(shard, &*ledger.view()?, added, limit))
+                    .await;
+            }
+            round += 1;
+            frozen = self.freeze().await?;
+        }
+    }
+
+    async fn freeze(&self) -> Result<Frozen, Error> {
         let (frozen, freezing) = oneshot::channel();
         self.inner.tier.freeze(frozen);
-        let frozen = freezing.await.map_err(|_| Error::Unavailable {
+        freezing.await.map_err(|_| Error::Unavailable {
             why: match self.health().readiness {
-                Readiness::Ready => "the ledger could not be read; see the log".into(),
+                Readiness::Ready => "the state could not be read; see the log".into(),
                 Readiness::Closing => "the store is closed".into(),
                 Readiness::Recovering { why } | Readiness::Poisoned { why } => why,
             },
-        })?;
-        let shard = self.inner.tier.shard();
+        })
+    }
+
+    /// A part of an audit, on a thread of its own.
+    async fn audit_apart<T: Send + 'static>(
+        &self,
+        part: impl FnOnce() -> Result<T, LedgerError> + Send + 'static,
+    ) -> Result<T, Error> {
         let (report, reported) = oneshot::channel();
         std::thread::Builder::new()
             .name("stockade-audit".into())
-            .spawn(move || drop(report.send(audit::compare(shard, frozen, limit))))
+            .spawn(move || drop(report.send(part())))
             .map_err(|error| Error::Unavailable {
                 why: format!("a thread could not be started: {error}"),
             })?;
@@ -320,9 +435,23 @@ impl Stockade {
         }
     }
 
+    fn ledger(&self) -> Result<Arc<dyn Ledger>, Error> {
+        let held = self.inner.held.lock();
+        held.as_ref()
+            .map(|held| held.ledger.clone())
+            .ok_or_else(|| Error::Unavailable {
+                why: "the store is closed".into(),
+            })
+    }
+
     /// How the store is. Never waits.
     pub fn health(&self) -> Health {
         self.inner.tier.health()
+    }
+
+    /// When reserves and extends are answered whose call does not say.
+    pub fn durability(&self) -> Durability {
+        self.inner.durability
     }
 
     /// The store's time now, in milliseconds since the Unix epoch: what ends of reservations are compared with.
@@ -349,12 +478,7 @@ impl Stockade {
         &self,
         read: impl FnOnce(&dyn View) -> Result<T, LedgerError> + Send + 'static,
     ) -> Result<T, Error> {
-        let ledger = self.inner.held.lock().as_ref().map(|held| held.ledger.clone());
-        let Some(ledger) = ledger else {
-            return Err(Error::Unavailable {
-                why: "the store is closed".into(),
-            });
-        };
+        let ledger = self.ledger()?;
         self.inner
             .readers
             .run(move || read(&*ledger.view()?))

@@ -1,9 +1,13 @@
-//! Compares the hot tier with the ledger, and the ledger with its movements, at one moment.
+//! Compares the hot tier with the ledger, and the ledger with its movements.
 //!
-//! The deciding thread copies the shard between two entries, and opens the ledger's view when exactly the entries up
-//! to there are recorded. Everything else happens on another thread, from the copy and the view.
+//! In memory, at one moment: the deciding thread copies the shard between two entries, and opens the ledger's view when
+//! exactly the entries up to there are recorded. Everything else happens on another thread, from the copy and the view.
+//!
+//! On Redis the state is read piece by piece while commands go on, and the view is opened when everything that was read
+//! is recorded. What changed meanwhile differs then, each time in another way. So that is done several times, and a
+//! finding is what differs in the same way every time.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Debug;
 
 use stockade_core::{Id, Reservation, SkuRecord};
@@ -47,8 +51,59 @@ impl Findings {
     }
 }
 
+/// The most differences of a moving state that are held against the next reading.
+const MOVING_MAX: usize = 100_000;
+
+/// What is left of a moving state's differences after several readings.
+#[derive(Debug, Default)]
+pub(crate) struct Rounds {
+    left: Option<Vec<Finding>>,
+}
+
+impl Rounds {
+    /// Takes one more reading; whether the readings are enough.
+    pub(crate) fn add(&mut self, shard: u32, frozen: Frozen) -> Result<AuditReport, LedgerError> {
+        let mut report = compare_hot(shard, frozen, MOVING_MAX)?.0;
+        if let Some(left) = self.left.take() {
+            report.findings.retain(|finding| left.contains(finding));
+        }
+        self.left = Some(report.findings.clone());
+        Ok(report)
+    }
+}
+
+/// The ledger against its own movements, added to a report of a moving state.
+pub(crate) fn add_ledger(
+    shard: u32,
+    view: &dyn View,
+    mut report: AuditReport,
+    limit: usize,
+) -> Result<AuditReport, LedgerError> {
+    let room = limit.saturating_sub(report.findings.len()).saturating_add(1);
+    report.findings.extend(view.audit(shard, room)?);
+    report.truncated |= report.findings.len() > limit;
+    report.findings.truncate(limit);
+    Ok(report)
+}
+
 /// Compares; blocks for as long as reading the ledger takes.
 pub(crate) fn compare(shard: u32, frozen: Frozen, limit: usize) -> Result<AuditReport, LedgerError> {
+    let (mut report, view) = compare_hot(shard, frozen, limit)?;
+    if report.findings.iter().any(|finding| finding.what == "chain") {
+        return Ok(report);
+    }
+    let truncated = report.truncated;
+    report = add_ledger(shard, &*view, report, limit)?;
+    report.truncated |= truncated;
+    Ok(report)
+}
+
+/// The hot tier against the ledger.
+fn compare_hot(
+    shard: u32,
+    frozen: Frozen,
+    limit: usize,
+) -> Result<(AuditReport, Box<dyn View>), LedgerError> {
     let mut findings = Findings {
         found: Vec::new(),
         limit,
@@ -56,6 +111,7 @@ pub(crate) fn compare(shard: u32, frozen: Frozen, limit: usize) -> Result<AuditR
     };
     let Frozen {
         at,
+        moving,
         skus,
         live,
         usage,
@@ -64,17 +120,15 @@ pub(crate) fn compare(shard: u32, frozen: Frozen, limit: usize) -> Result<AuditR
     let row = view.shard(shard)?;
     let position = row.map(|row| (row.epoch, row.cursor, row.tag));
     let expected = Some((at.epoch, at.seq, at.tag));
-    if position == expected {
+    // Of a moving state, everything that was read is recorded, and possibly more.
+    let follows =
+        moving.is_some() && position.is_some_and(|(epoch, cursor, _)| epoch == at.epoch && cursor >= at.seq);
+    if position == expected || follows {
         let counts = (skus.len(), live.len());
-        compare_skus(shard, skus, &*view, &mut findings)?;
+        compare_skus(shard, skus, moving.is_some(), &*view, &mut findings)?;
         compare_live(shard, live, &*view, &mut findings)?;
-        compare_usage(shard, usage, &*view, &mut findings)?;
-        // One more than there is room for shows whether there are more.
-        let room = limit.saturating_sub(findings.found.len()).saturating_add(1);
-        for finding in view.audit(shard, room)? {
-            findings.add(&finding.what, finding.place, finding.expected, finding.found);
-        }
-        return Ok(report(at, counts, findings));
+        compare_usage(shard, usage, moving.as_ref(), &*view, &mut findings)?;
+        return Ok((report(at, counts, findings), view));
     }
     findings.add(
         "chain",
@@ -82,7 +136,7 @@ pub(crate) fn compare(shard: u32, frozen: Frozen, limit: usize) -> Result<AuditR
         format!("{expected:?}"),
         format!("{position:?}"),
     );
-    Ok(report(at, (0, 0), findings))
+    Ok((report(at, (0, 0), findings), view))
 }
 
 fn report(at: stockade_core::Position, (skus, live): (usize, usize), findings: Findings) -> AuditReport {
@@ -98,6 +152,7 @@ fn report(at: stockade_core::Position, (skus, live): (usize, usize), findings: F
 fn compare_skus(
     shard: u32,
     hot: Vec<SkuRecord>,
+    moving: bool,
     view: &dyn View,
     findings: &mut Findings,
 ) -> Result<(), LedgerError> {
@@ -108,6 +163,8 @@ fn compare_skus(
     view.skus(shard, &mut |ledger| {
         let place = format!("{}/{}", ledger.tenant, ledger.sku);
         match hot.remove(&(ledger.tenant.clone(), ledger.sku.clone())) {
+            // On Redis it is loaded when it is asked for.
+            None if moving => {}
             None => findings.add("sku", place, "in the hot tier", "only in the ledger"),
             Some(hot) => compare_sku(&place, &ledger, &hot, findings),
         }
@@ -178,6 +235,7 @@ fn compare_live(
 fn compare_usage(
     shard: u32,
     hot: Vec<(Id, Id, Id, u64)>,
+    tracked: Option<&HashSet<(Id, Id)>>,
     view: &dyn View,
     findings: &mut Findings,
 ) -> Result<(), LedgerError> {
@@ -186,6 +244,9 @@ fn compare_usage(
         .map(|(tenant, sku, owner, used)| ((tenant, sku, owner), used))
         .collect();
     view.usage(shard, &mut |tenant, sku, owner, used| {
+        if tracked.is_some_and(|tracked| !tracked.contains(&(tenant.clone(), sku.clone()))) {
+            return;
+        }
         let found = hot
             .remove(&(tenant.clone(), sku.clone(), owner.clone()))
             .unwrap_or(0);

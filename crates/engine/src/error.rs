@@ -17,6 +17,20 @@ pub enum OpenError {
         /// The process that has it, if it could be read.
         pid: Option<u32>,
     },
+    /// Processes whose hot tier is on Redis use the folder.
+    #[error(
+        "{path}: in use by processes whose hot tier is on Redis; stop them, or open it the same way, with the same Redis"
+    )]
+    Shared {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// Redis.
+    #[error("{message}")]
+    Redis {
+        /// What happened and what to do.
+        message: String,
+    },
     /// The folder cannot be made or written, or a thread could not be started.
     #[error("{path}: {message}")]
     Folder {

@@ -37,6 +37,9 @@ mod folder;
 mod memory;
 pub mod names;
 mod readers;
+mod redis;
+mod tags;
+mod tally;
 mod tier;
 
 #[doc(hidden)]
@@ -48,5 +51,7 @@ pub use calls::{
 };
 pub use error::{Error, OpenError};
 pub use folder::FolderLock;
+pub use redis::RedisOptions;
 pub use stockade_core as rules;
 pub use stockade_ledger as ledger;
+pub use tier::{Answered, Durability};

@@ -29,3 +29,39 @@ pub const EPOCH: &str = "stockade_epoch";
 pub const READY: &str = "stockade_ready";
 /// Counter: jumps of the wall clock.
 pub const CLOCK_JUMPS: &str = "stockade_clock_jumps_total";
+
+/// Histogram: commands that went to Redis in one call.
+pub const BATCH_COMMANDS: &str = "stockade_redis_batch_commands";
+/// Histogram, by `script`: seconds that a call to Redis took, the way there and back and waiting included.
+pub const CALL_SECONDS: &str = "stockade_redis_call_seconds";
+/// Counter, by `kind`: calls to Redis that failed.
+pub const REDIS_ERRORS: &str = "stockade_redis_errors_total";
+/// Counter: scripts that Redis did not have any more and was given again.
+pub const NOSCRIPT: &str = "stockade_redis_noscript_total";
+/// Gauge: commands of this process that were decided and are not recorded yet.
+pub const OUTBOX_ORDERS: &str = "stockade_outbox_orders";
+/// Gauge: seconds since the oldest of them was decided.
+pub const OUTBOX_SECONDS: &str = "stockade_outbox_seconds";
+/// Gauge: entries in the outbox, of all processes; only where the recorder is.
+pub const OUTBOX_ENTRIES: &str = "stockade_outbox_entries";
+/// Gauge: the memory that the outbox takes, as Redis estimates it.
+pub const OUTBOX_BYTES: &str = "stockade_outbox_bytes";
+/// Counter: epochs that this process began to build.
+pub const REBUILDS: &str = "stockade_rebuilds_total";
+/// Counter: reservations that were answered before they were recorded, and could not be kept.
+pub const LOST: &str = "stockade_lost_reservations_total";
+/// Counter: commands that were sent to Redis again after it lost what they were decided on.
+pub const ASKED_AGAIN: &str = "stockade_asked_again_total";
+/// Counter: SKUs loaded into Redis from the ledger because they were missing there.
+pub const SKU_LOADS: &str = "stockade_sku_loads_total";
+/// Counter: values in Redis that were damaged from outside.
+pub const DAMAGED: &str = "stockade_redis_damaged_total";
+
+/// A count as metrics want it.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "metrics are floating point; counts stay far below 2^53"
+)]
+pub(crate) fn count(number: usize) -> f64 {
+    number as f64
+}

@@ -1,8 +1,9 @@
 //! The seam between the store and whatever decides: one tier serves one shard.
 //!
 //! A tier takes submissions without blocking, decides each command exactly once in one history, and answers each
-//! submission once, when what the answer shows is on disk.
+//! submission once: when what the answer shows is recorded, or, where the caller allows it, when it is decided.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use stockade_core::{Command, Done, Id, Position, Reservation, SkuRecord};
@@ -13,7 +14,34 @@ use crate::api::Health;
 use crate::error::Error;
 
 /// What a command is answered with.
-pub(crate) type Answer = Result<Done, Error>;
+pub(crate) type Answer = Result<Answered, Error>;
+
+/// When a reserve or an extend is answered. Everything else is answered when it is recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// When it is decided, if the tier can do so earlier than recording it. Until it is recorded it can be lost with
+    /// Redis's last second; the process that gave the answer then asks for it again, and reports what no longer fits.
+    #[default]
+    Hot,
+    /// When the ledger has recorded it. In memory always.
+    Ledger,
+}
+
+/// What was done, and whether it is recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answered {
+    /// What was done.
+    pub done: Done,
+    /// Whether the ledger has recorded it.
+    pub recorded: bool,
+}
+
+impl Answered {
+    /// Of something that is recorded, or will be before anybody hears of it.
+    pub(crate) const fn recorded(done: Done) -> Self {
+        Self { done, recorded: true }
+    }
+}
 
 /// Decides the commands of one shard.
 pub(crate) trait HotTier: Send + Sync + fmt::Debug {
@@ -44,6 +72,8 @@ pub(crate) enum Submission {
     One {
         /// What is asked.
         command: Command,
+        /// When it is answered.
+        durability: Durability,
         /// Where the answer goes.
         answer: oneshot::Sender<Answer>,
     },
@@ -56,6 +86,8 @@ pub(crate) enum Submission {
 pub(crate) struct Batch {
     /// What is asked.
     pub(crate) commands: Vec<Command>,
+    /// When each is answered; all of them are answered together.
+    pub(crate) durability: Durability,
     /// The answers so far, each with the entry that it needs on disk; refused at the door: already there.
     pub(crate) decided: Vec<Option<Decided>>,
     /// The next command to decide.
@@ -87,11 +119,16 @@ impl Submission {
 
 impl Batch {
     /// A batch of which nothing is decided.
-    pub(crate) fn new(commands: Vec<Command>, answer: oneshot::Sender<Vec<Answer>>) -> Self {
+    pub(crate) fn new(
+        commands: Vec<Command>,
+        durability: Durability,
+        answer: oneshot::Sender<Vec<Answer>>,
+    ) -> Self {
         let mut decided = Vec::new();
         decided.resize_with(commands.len(), || None);
         Self {
             commands,
+            durability,
             decided,
             next: 0,
             admitted: 0,
@@ -125,6 +162,9 @@ impl Batch {
 pub(crate) struct Frozen {
     /// The entry up to which both are.
     pub(crate) at: Position,
+    /// Set when the state was read piece by piece while commands went on, so that what changed meanwhile differs. The
+    /// SKUs whose owner usage is kept there; others need not be held.
+    pub(crate) moving: Option<HashSet<(Id, Id)>>,
     /// Every SKU.
     pub(crate) skus: Vec<SkuRecord>,
     /// Every live reservation.
@@ -133,4 +173,12 @@ pub(crate) struct Frozen {
     pub(crate) usage: Vec<(Id, Id, Id, u64)>,
     /// The ledger.
     pub(crate) view: Box<dyn View>,
+}
+
+impl fmt::Debug for Frozen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Frozen")
+            .field("at", &self.at)
+            .finish_non_exhaustive()
+    }
 }

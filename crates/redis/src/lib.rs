@@ -12,12 +12,14 @@ pub mod layout;
 mod node;
 pub mod packed;
 mod script;
+mod state;
 mod types;
 
 pub use decide::ScriptKind;
 pub use error::{CallError, Kind};
 pub use hot::Hot;
 pub use node::{NodeStats, ScriptStats};
+pub use state::State;
 pub use types::{
     Absent, Asked, Backlog, Base, Batch, Chunk, Decided, Fenced, Forgot, KeptIds, Marked, MetaState,
     MissingSku, Options, Rerun, Sent, Stale, Survivor, SweepReply, Token, Verdict,

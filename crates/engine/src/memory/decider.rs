@@ -4,7 +4,6 @@
 //! entry to the recording thread when that is free. It also sends the answers, so that the recording thread goes
 //! straight on to the next entry.
 
-use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,11 +15,12 @@ use super::load::{self, Loaded, Reloading};
 use super::mailbox::Mailbox;
 use super::recorder::Commit;
 use super::running::{Lost, Out, Running};
-use super::tally::Tally;
 use super::{Message, Parts, Shared, look_up, recorder};
 use crate::api::Readiness;
 use crate::error::Error;
-use crate::names;
+use crate::names::{self, count};
+use crate::tags::Tags;
+use crate::tally::Tally;
 use crate::tier::Submission;
 
 /// Commands between two looks at the time and at the recording thread.
@@ -427,31 +427,6 @@ fn start(loaded: Loaded, parts: &Parts, mailbox: &Arc<Mailbox>) -> std::io::Resu
     Ok(Running::new(shard, at.seq, Some(feed)))
 }
 
-/// Random tags: a keyed hash of a counter, the key from the operating system's randomness.
-struct Tags {
-    key: RandomState,
-    count: u64,
-}
-
-impl Tags {
-    fn new() -> Self {
-        Self {
-            key: RandomState::new(),
-            count: 0,
-        }
-    }
-
-    fn next(&mut self) -> u64 {
-        loop {
-            self.count = self.count.wrapping_add(1);
-            let tag = self.key.hash_one(self.count);
-            if tag != 0 {
-                return tag;
-            }
-        }
-    }
-}
-
 struct Gauges {
     group: Histogram,
     commit_seconds: Histogram,
@@ -492,14 +467,6 @@ impl Gauges {
         };
         metrics::counter!(names::COMMITS, "outcome" => outcome).increment(1);
     }
-}
-
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "metrics are floating point; counts stay far below 2^53"
-)]
-fn count(number: usize) -> f64 {
-    number as f64
 }
 
 fn count_u64(number: usize) -> u64 {

@@ -14,7 +14,6 @@ mod look_up;
 mod mailbox;
 mod recorder;
 mod running;
-mod tally;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -27,10 +26,10 @@ use tokio::sync::{oneshot, watch};
 
 use self::decider::Decider;
 use self::mailbox::Mailbox;
-use self::tally::{Kind, Tally, TurnedAway};
 use crate::api::{Health, Readiness};
 use crate::clock::Clock;
 use crate::error::Error;
+use crate::tally::{Kind, Tally, TurnedAway};
 use crate::tier::{Batch, Decided, Frozen, HotTier, Submission};
 
 /// The least number of ended ids kept: a command may need two of them from the ledger, one after the other, and the
@@ -259,10 +258,21 @@ impl HotTier for MemoryTier {
 
     fn submit(&self, work: Submission) {
         match work {
-            Submission::One { command, answer } => {
+            Submission::One {
+                command,
+                durability,
+                answer,
+            } => {
                 let kind = Kind::of(&command.action);
                 match self.shared.mailbox.admit(kind.is_growing()) {
-                    Ok(()) => self.put(Submission::One { command, answer }, 1),
+                    Ok(()) => {
+                        let work = Submission::One {
+                            command,
+                            durability,
+                            answer,
+                        };
+                        self.put(work, 1);
+                    }
                     Err(numbers) => {
                         self.shared.turned_away.add(kind);
                         drop(answer.send(Err(self.overloaded(numbers))));
@@ -382,7 +392,7 @@ impl Threads {
 /// Answers work of which nothing was begun with an error.
 fn refuse(work: Submission, tally: &mut Tally, error: impl Fn() -> Error) {
     match work {
-        Submission::One { command, answer } => {
+        Submission::One { command, answer, .. } => {
             let result = Err(error());
             tally.add(Kind::of(&command.action), &result);
             drop(answer.send(result));

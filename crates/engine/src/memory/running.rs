@@ -14,9 +14,9 @@ use tokio::sync::oneshot;
 use super::load::{Chunk, Feed};
 use super::look_up::{Found, Job};
 use super::mailbox::Mailbox;
-use super::tally::{Kind, Tally};
 use crate::error::Error;
-use crate::tier::{Answer, Batch, Decided, Frozen, Submission};
+use crate::tally::{Kind, Tally};
+use crate::tier::{Answer, Answered, Batch, Decided, Durability, Frozen, Submission};
 
 /// How often one command may be sent to the ledger. It needs one look-up for each id that it names, and another one
 /// only when ids were forgotten in the meantime.
@@ -154,7 +154,7 @@ impl Running {
             return;
         }
         match work {
-            Submission::One { command, answer } => {
+            Submission::One { command, answer, .. } => {
                 if answer.is_closed() {
                     out.room.answered(1);
                     return;
@@ -216,11 +216,11 @@ impl Running {
             return self.begin(work, now, out);
         }
         match (work, found.known) {
-            (Submission::One { command, answer }, Ok(known)) => {
+            (Submission::One { command, answer, .. }, Ok(known)) => {
                 let decision = self.shard.apply_known(now, &command, known);
                 self.settle(command, answer, decision, look_ups, out);
             }
-            (Submission::One { command, answer }, Err(why)) => {
+            (Submission::One { command, answer, .. }, Err(why)) => {
                 let waiter = Waiter::One {
                     kind: Kind::of(&command.action),
                     result: Err(Error::Unavailable { why }),
@@ -246,7 +246,7 @@ impl Running {
     ) {
         let kind = Kind::of(&command.action);
         let result = match decision.reply {
-            Reply::Done(done) => Ok(done),
+            Reply::Done(done) => Ok(Answered::recorded(done)),
             Reply::Refused(refusal) => Err(Error::Refused(refusal)),
             Reply::Corrupt { what } => {
                 self.corrupt = Some(what);
@@ -254,13 +254,13 @@ impl Running {
             }
             Reply::Again if self.closing => Err(closing()),
             Reply::Again => {
-                self.parked.push_back(Submission::One { command, answer });
+                self.parked.push_back(one(command, answer));
                 return;
             }
             Reply::LookUp { .. } if look_ups >= LOOK_UPS_MAX => Err(too_many_look_ups()),
             Reply::LookUp { space, id } => {
                 let tenant = command.tenant.clone();
-                let work = Submission::One { command, answer };
+                let work = one(command, answer);
                 self.pause(
                     work,
                     look_ups,
@@ -297,7 +297,7 @@ impl Running {
                 None => self.shard.apply(now, command),
             };
             let result = match decision.reply {
-                Reply::Done(done) => Ok(done),
+                Reply::Done(done) => Ok(Answered::recorded(done)),
                 Reply::Refused(refusal) => Err(Error::Refused(refusal)),
                 Reply::Corrupt { what } => {
                     self.corrupt = Some(what);
@@ -405,7 +405,7 @@ impl Running {
         let paused = self.paused.into_values().map(|paused| paused.work);
         for work in paused.chain(self.parked) {
             match work {
-                Submission::One { command, answer } => Waiter::One {
+                Submission::One { command, answer, .. } => Waiter::One {
                     kind: Kind::of(&command.action),
                     result: Err(undone()),
                     answer,
@@ -468,6 +468,7 @@ impl Running {
             Ok(view) => {
                 let frozen = Frozen {
                     at: copy.at,
+                    moving: None,
                     skus: copy.skus,
                     live: copy.live,
                     usage: copy.usage,
@@ -566,6 +567,15 @@ impl Batch {
             *slot = Some(Decided { answer, needs });
         }
         self.next += 1;
+    }
+}
+
+/// A submission of this tier, where every answer waits for the disk.
+const fn one(command: Command, answer: oneshot::Sender<Answer>) -> Submission {
+    Submission::One {
+        command,
+        durability: Durability::Ledger,
+        answer,
     }
 }
 

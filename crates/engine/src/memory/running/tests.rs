@@ -31,11 +31,11 @@ fn nothing_is_decided_after_a_contradiction() {
     let mut running = Running::new(shard, 0, None);
     let (answer, mut one) = oneshot::channel();
     let command = cancel("one");
-    running.begin(Submission::One { command, answer }, 1, &mut out);
+    running.begin(super::one(command, answer), 1, &mut out);
     let (answer, mut many) = oneshot::channel();
     let commands = vec![cancel("two"), cancel("three")];
     running.begin(
-        Submission::Many(Box::new(Batch::new(commands, answer))),
+        Submission::Many(Box::new(Batch::new(commands, Durability::Ledger, answer))),
         1,
         &mut out,
     );

@@ -52,11 +52,11 @@ const OUTCOMES: [&str; 22] = [
 
 /// A command's kind, as an index.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Kind(u8);
+pub(crate) struct Kind(u8);
 
 impl Kind {
     /// Of an action.
-    pub(super) fn of(action: &Action) -> Self {
+    pub(crate) fn of(action: &Action) -> Self {
         Self(match action {
             Action::Reserve(reserve) => match reserve.mode {
                 Mode::Reserve => 0,
@@ -76,18 +76,18 @@ impl Kind {
     }
 
     /// Whether it takes more units: the first to be turned away.
-    pub(super) fn is_growing(self) -> bool {
+    pub(crate) fn is_growing(self) -> bool {
         self.0 <= 1
     }
 }
 
 /// Commands turned away at the door, by kind, counted by the callers themselves.
 #[derive(Debug, Default)]
-pub(super) struct TurnedAway([AtomicU64; KINDS.len()]);
+pub(crate) struct TurnedAway([AtomicU64; KINDS.len()]);
 
 impl TurnedAway {
     /// One more.
-    pub(super) fn add(&self, kind: Kind) {
+    pub(crate) fn add(&self, kind: Kind) {
         if let Some(count) = self.0.get(usize::from(kind.0)) {
             count.fetch_add(1, Ordering::Relaxed);
         }
@@ -96,7 +96,7 @@ impl TurnedAway {
 
 /// See the module's text.
 #[derive(Debug)]
-pub(super) struct Tally {
+pub(crate) struct Tally {
     /// By kind, then outcome.
     cells: Vec<Cell>,
     dirty: bool,
@@ -109,16 +109,16 @@ struct Cell {
 }
 
 impl Tally {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let mut cells = Vec::new();
         cells.resize_with(KINDS.len() * OUTCOMES.len(), Cell::default);
         Self { cells, dirty: false }
     }
 
     /// Counts an answer.
-    pub(super) fn add(&mut self, kind: Kind, answer: &Answer) {
+    pub(crate) fn add(&mut self, kind: Kind, answer: &Answer) {
         let outcome = match answer {
-            Ok(done) => match done.code {
+            Ok(answered) => match answered.done.code {
                 DoneCode::Ok => "ok",
                 DoneCode::Replayed => "replayed",
                 DoneCode::Sealed => "sealed",
@@ -139,7 +139,7 @@ impl Tally {
     }
 
     /// Hands over what was counted.
-    pub(super) fn flush(&mut self, turned_away: &TurnedAway) {
+    pub(crate) fn flush(&mut self, turned_away: &TurnedAway) {
         for (kind, count) in (0_u8..).zip(&turned_away.0) {
             if count.load(Ordering::Relaxed) > 0 {
                 self.count(Kind(kind), "overloaded", count.swap(0, Ordering::Relaxed));

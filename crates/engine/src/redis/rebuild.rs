@@ -1,0 +1,283 @@
+//! Building an epoch: the node is fenced, its survivors are read, the ledger's state is loaded, surviving grants are
+//! run again, and only then commands are taken.
+//!
+//! Every attempt is an epoch of its own: whoever wins it in the ledger may fence, load, run again and open, and nobody
+//! else. Any unexpected answer gives the attempt up, and the next one starts from the beginning. A crash between any
+//! two steps leaves an epoch that is never opened.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::Instant;
+
+use stockade_core::{Change, Entry, Id, Position, Reservation, Space, Status, Verb};
+use stockade_ledger::{Claim, Key, LedgerError, Recorded, ShardRow, View};
+use stockade_redis::{Base, Chunk, Decided, Fenced, Rerun};
+
+use super::keeper::{Keeper, News, Trouble};
+use crate::names;
+
+/// SKUs, reservations or usages of one chunk: about a millisecond of Redis's time.
+const CHUNK: usize = 500;
+/// Grants that one call runs again.
+const RERUN: usize = 64;
+/// Ids that one look asks the ledger about.
+const LOOK: usize = 1_000;
+
+impl Keeper {
+    /// One attempt.
+    pub(super) async fn rebuild(&mut self, seen: &ShardRow, why: &str) -> Result<ShardRow, Trouble> {
+        let began = Instant::now();
+        let row = match self.ledger.claim_rebuild(seen, &self.owner)? {
+            Claim::Won(row) => row,
+            Claim::Found(found) => {
+                return Err(Trouble::Look(format!("another process was first: {found:?}")));
+            }
+        };
+        let epoch = row.epoch;
+        tracing::warn!(epoch, why, "building a new epoch in Redis from the ledger");
+        metrics::counter!(names::REBUILDS).increment(1);
+        if let Fenced::Refused { found } = self.hot.fence(epoch).await? {
+            return Err(Trouble::Look(format!(
+                "fencing for epoch {epoch}: Redis is at {found}"
+            )));
+        }
+        // After the fence nothing is added to older epochs on this node.
+        let survivors = self.survivors(epoch).await?;
+        let view = match self.ledger.rebuild_view(self.shard, epoch, &self.owner)? {
+            Ok(view) => view,
+            Err(found) => return Err(Trouble::Look(format!("epoch {epoch} was taken over: {found:?}"))),
+        };
+        let reruns = self.reruns(&*view, &survivors)?;
+        let base = Base {
+            at: Position {
+                epoch,
+                seq: row.cursor,
+                tag: row.tag,
+            },
+            clock: row.at,
+        };
+        if !self.hot.base(&base).await? {
+            return Err(Trouble::Look(format!("setting the base of epoch {epoch}")));
+        }
+        let chunks = self.load(epoch, view).await?;
+        let kept = reruns.len();
+        let lost = self.run_again(epoch, &reruns).await?;
+        if !self.hot.open(epoch, chunks).await? {
+            return Err(Trouble::Look(format!("opening epoch {epoch}")));
+        }
+        let row = match self.ledger.finish_rebuild(self.shard, epoch, &self.owner)? {
+            Claim::Won(row) => row,
+            Claim::Found(found) => {
+                return Err(Trouble::Look(format!("epoch {epoch} was taken over: {found:?}")));
+            }
+        };
+        tracing::info!(
+            epoch,
+            chunks,
+            kept,
+            lost = lost.len(),
+            seconds = began.elapsed().as_secs_f64(),
+            "a new epoch is open"
+        );
+        if !lost.is_empty() {
+            self.tell(News::Lost(lost));
+        }
+        // What is left of older epochs only takes room: when this fails, the next epoch does it.
+        if let Err(error) = self.hot.drop_older(epoch).await {
+            tracing::warn!(%error, "keys of older epochs are still in Redis");
+        }
+        Ok(row)
+    }
+
+    async fn survivors(&self, epoch: u64) -> Result<Vec<Entry>, Trouble> {
+        match self.hot.survivors(epoch).await? {
+            Decided::Done { value, .. } => Ok(value.into_iter().map(|survivor| survivor.entry).collect()),
+            Decided::Stale(stale) => Err(Trouble::Look(format!("reading survivors: {stale:?}"))),
+        }
+    }
+
+    /// The grants and extends of survivors that are not recorded, in their order. What the ledger already knows of an
+    /// id wins: it may have ended since.
+    fn reruns(&self, view: &dyn View, survivors: &[Entry]) -> Result<Vec<Rerun>, Trouble> {
+        let mut entries = Vec::new();
+        for some in survivors.chunks(LOOK) {
+            let tips: Vec<Position> = some
+                .iter()
+                .map(|entry| Position {
+                    epoch: entry.epoch,
+                    seq: entry.seq,
+                    tag: entry.tag,
+                })
+                .collect();
+            let recorded = view.recorded(self.shard, &tips)?;
+            entries.extend(
+                some.iter()
+                    .zip(recorded)
+                    .filter(|(_, recorded)| matches!(recorded, Recorded::NotYet | Recorded::Never))
+                    .map(|(entry, _)| entry),
+            );
+        }
+        let mut again: Vec<Rerun> = Vec::new();
+        for entry in entries {
+            for effect in &entry.effects {
+                if let Change::Reservation { verb, after, .. } = &effect.change {
+                    match verb {
+                        Verb::Reserve => again.push(Rerun::Reserve(after.clone())),
+                        Verb::Extend => again.push(Rerun::Extend(after.clone())),
+                        // Hard commands are sent again by whoever waits for them.
+                        Verb::Deduct
+                        | Verb::Confirm
+                        | Verb::Revive
+                        | Verb::Cancel
+                        | Verb::Seal
+                        | Verb::Expire
+                        | Verb::Lose
+                        | Verb::Note => {}
+                    }
+                }
+            }
+        }
+        let known = self.statuses(view, &again)?;
+        let mut granted: HashSet<(Id, Id)> = HashSet::new();
+        again.retain(|rerun| match rerun {
+            Rerun::Reserve(reservation) => {
+                let name = (reservation.tenant.clone(), reservation.id.clone());
+                // A reservation that was given up as lost is as if it had never been.
+                let is_free = known.get(&name).is_none_or(|status| *status == Status::Lost);
+                is_free && granted.insert(name)
+            }
+            Rerun::Extend(reservation) => {
+                let name = (reservation.tenant.clone(), reservation.id.clone());
+                granted.contains(&name) || known.get(&name) == Some(&Status::Pending)
+            }
+        });
+        Ok(again)
+    }
+
+    fn statuses(&self, view: &dyn View, again: &[Rerun]) -> Result<HashMap<(Id, Id), Status>, LedgerError> {
+        let mut known = HashMap::new();
+        for some in again.chunks(LOOK) {
+            let keys: Vec<Key> = some
+                .iter()
+                .map(|rerun| {
+                    let (Rerun::Reserve(reservation) | Rerun::Extend(reservation)) = rerun;
+                    Key {
+                        tenant: reservation.tenant.clone(),
+                        space: Space::Reservation,
+                        id: reservation.id.clone(),
+                    }
+                })
+                .collect();
+            let found = view.find_many(self.shard, &keys)?;
+            for (key, record) in keys.into_iter().zip(found.records) {
+                if let Some(stockade_core::Record::Reservation(reservation)) = record {
+                    known.insert((key.tenant, key.id), reservation.status);
+                }
+            }
+        }
+        Ok(known)
+    }
+
+    /// Loads everything live, in chunks that are only taken one after the other; how many there were.
+    async fn load(&self, epoch: u64, view: Box<dyn View>) -> Result<u64, Trouble> {
+        let shard = self.shard;
+        // The view is read on a thread of its own, a few chunks ahead.
+        let (send, chunks) = sync_channel(4);
+        let reading = tokio::task::spawn_blocking(move || read_chunks(shard, &*view, &send));
+        let mut number = 0;
+        let loaded = loop {
+            // The channel is never waited for longer than reading one chunk takes.
+            let Some(chunk) = next(&chunks).await else {
+                break Ok(number);
+            };
+            number += 1;
+            match self.hot.chunk(epoch, number, &chunk).await {
+                Ok(true) => {}
+                Ok(false) => break Err(Trouble::Look(format!("loading chunk {number} of epoch {epoch}"))),
+                Err(error) => break Err(Trouble::Redis(error)),
+            }
+        };
+        // When this attempt is given up, the reader finds nobody to send to and ends.
+        drop(chunks);
+        let read = reading
+            .await
+            .map_err(|error| Trouble::Broken(format!("reading the ledger failed with a panic: {error}")))?;
+        let number = loaded?;
+        read?;
+        Ok(number)
+    }
+
+    /// Runs surviving grants again; those that do not fit any more.
+    async fn run_again(&mut self, epoch: u64, reruns: &[Rerun]) -> Result<Vec<Reservation>, Trouble> {
+        let mut lost = Vec::new();
+        for some in reruns.chunks(RERUN) {
+            let sent = self.sent(epoch);
+            match self.hot.rerun(&sent, some).await? {
+                Decided::Done { mut value, .. } => lost.append(&mut value),
+                Decided::Stale(stale) => {
+                    return Err(Trouble::Look(format!("running survivors again: {stale:?}")));
+                }
+            }
+        }
+        Ok(lost)
+    }
+}
+
+async fn next(chunks: &Receiver<Chunk>) -> Option<Chunk> {
+    loop {
+        match chunks.try_recv() {
+            Ok(chunk) => return Some(chunk),
+            Err(std::sync::mpsc::TryRecvError::Disconnected) => return None,
+            Err(std::sync::mpsc::TryRecvError::Empty) => {
+                tokio::time::sleep(std::time::Duration::from_micros(200)).await;
+            }
+        }
+    }
+}
+
+fn read_chunks(shard: u32, view: &dyn View, send: &SyncSender<Chunk>) -> Result<(), LedgerError> {
+    let mut skus = Vec::new();
+    view.skus(shard, &mut |sku| skus.push(sku))?;
+    // Usage is kept where there is a limit; elsewhere it is read when one is set. It goes with its SKU.
+    let mut used: HashMap<(Id, Id), Vec<(Id, u64)>> = skus
+        .iter()
+        .filter(|sku| sku.settings.limit_per_owner.is_some())
+        .map(|sku| ((sku.tenant.clone(), sku.sku.clone()), Vec::new()))
+        .collect();
+    view.usage(shard, &mut |tenant, sku, owner, units| {
+        if let Some(owners) = used.get_mut(&(tenant.clone(), sku.clone())) {
+            owners.push((owner.clone(), units));
+        }
+    })?;
+    let mut chunk = Chunk::default();
+    for sku in skus {
+        let owners = used.remove(&(sku.tenant.clone(), sku.sku.clone()));
+        chunk.usage.extend(
+            owners
+                .into_iter()
+                .flatten()
+                .map(|(owner, units)| (sku.tenant.clone(), sku.sku.clone(), owner, units)),
+        );
+        chunk.skus.push(sku);
+        if chunk.skus.len() + chunk.usage.len() >= CHUNK && send.send(std::mem::take(&mut chunk)).is_err() {
+            // Nobody loads any more.
+            return Ok(());
+        }
+    }
+    // The kinds are not mixed in one chunk: the SKUs must all be there before what names them.
+    if !chunk.skus.is_empty() && send.send(std::mem::take(&mut chunk)).is_err() {
+        return Ok(());
+    }
+    let mut wanted = true;
+    view.live(shard, &mut |reservation| {
+        chunk.live.push(reservation);
+        if chunk.live.len() >= CHUNK {
+            wanted = wanted && send.send(std::mem::take(&mut chunk)).is_ok();
+        }
+    })?;
+    if wanted && !chunk.live.is_empty() {
+        // An error: nobody loads any more.
+        let _ = send.send(chunk);
+    }
+    Ok(())
+}
