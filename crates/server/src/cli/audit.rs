@@ -71,10 +71,10 @@ fn on_folder(folder: &Path, limit: u64) -> Result<Answer, Failure> {
     }
     let other = |e: LedgerError| Failure::Other(e.to_string());
     let lock = FolderLock::take(folder).map_err(|e| match e {
-        OpenError::Locked { .. } => {
+        OpenError::Locked { .. } | OpenError::Shared { .. } => {
             Failure::Other(format!("{e}; or leave out --data to ask the running service"))
         }
-        OpenError::Folder { .. } | OpenError::Ledger(_) => Failure::Other(e.to_string()),
+        OpenError::Folder { .. } | OpenError::Redis { .. } | OpenError::Ledger(_) => Failure::Other(e.to_string()),
     })?;
     let ledger = Sqlite::open(folder).map_err(other)?;
     let view = ledger.view().map_err(other)?;

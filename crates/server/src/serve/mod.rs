@@ -187,8 +187,8 @@ fn bind_error(address: SocketAddr, error: &std::io::Error) -> String {
 
 fn open_error(error: &OpenError) -> String {
     match error {
-        OpenError::Locked { .. } => format!("{error} (--data)"),
-        OpenError::Folder { .. } => error.to_string(),
+        OpenError::Locked { .. } | OpenError::Shared { .. } => format!("{error} (--data)"),
+        OpenError::Folder { .. } | OpenError::Redis { .. } => error.to_string(),
         OpenError::Ledger(error) => format!("cannot open the ledger: {error}"),
     }
 }
