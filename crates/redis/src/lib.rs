@@ -4,6 +4,7 @@
 //! [`Hot`] is one shard on one node. What it is told (epoch, tag, the ledger's word about ids) comes from the engine.
 #![allow(clippy::todo)]
 
+mod checks;
 mod control;
 mod decide;
 mod error;
@@ -15,10 +16,12 @@ mod script;
 mod state;
 mod types;
 
+pub use checks::{Finding, Severity, examine};
 pub use decide::ScriptKind;
 pub use error::{CallError, Kind};
 pub use hot::Hot;
 pub use node::{NodeStats, ScriptStats};
+pub use script::version as script_version;
 pub use state::State;
 pub use types::{
     Absent, Asked, Backlog, Base, Batch, Chunk, Decided, Fenced, Forgot, KeptIds, Marked, MetaState,

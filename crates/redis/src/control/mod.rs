@@ -9,6 +9,8 @@ mod rebuild;
 pub(crate) mod reply;
 mod skus;
 
+pub(crate) use older::literal;
+
 use crate::script::Contract;
 
 /// The scripts of this part.

@@ -45,7 +45,7 @@ pub(super) fn contracts() -> Vec<crate::script::Contract> {
 }
 
 /// A text as a pattern that matches only itself.
-fn literal(text: &str) -> String {
+pub(crate) fn literal(text: &str) -> String {
     let mut pattern = String::with_capacity(text.len());
     for character in text.chars() {
         if matches!(character, '*' | '?' | '[' | ']' | '\\' | '^' | '-') {
