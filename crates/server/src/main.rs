@@ -5,6 +5,7 @@ mod drill;
 mod http;
 mod keys;
 mod load;
+mod pieces;
 mod rush;
 mod serve;
 
@@ -38,7 +39,7 @@ enum Command {
     #[command(subcommand)]
     Reservation(cli::reservation::Reservation),
     /// Who changed what and why, newest first.
-    Movements(cli::movements::Args),
+    Movements(Box<cli::movements::Args>),
     /// Compare what decides with what is recorded, and that with its own history.
     Audit(cli::audit::Args),
     /// API keys: make, list, revoke.
@@ -71,7 +72,7 @@ fn main() -> ExitCode {
         }
         Command::Stock(command) => on_all_cores(cli::stock::run(command)),
         Command::Reservation(command) => on_all_cores(cli::reservation::run(command)),
-        Command::Movements(args) => on_all_cores(cli::movements::run(args)),
+        Command::Movements(args) => on_all_cores(cli::movements::run(*args)),
         Command::Audit(args) => on_all_cores(cli::audit::run(args)),
         Command::Key(command) => keys::command::run(command),
         Command::Config(serve::show::ConfigCommand::Show(args)) => {

@@ -24,6 +24,9 @@ macro_rules! reservation_columns {
     };
 }
 
+/// The most texts of numbers that a connection remembers: a walk through the whole ledger must not end in memory.
+const TEXTS_MAX: usize = 65_536;
+
 /// How many columns those are.
 const COLUMNS: usize = 11;
 
@@ -94,7 +97,11 @@ impl Reader {
             .query_row([n], |row| codes::id(0, row.get_ref(0)?.as_str()?))
             .optional()?
             .ok_or_else(|| wrong(0, format!("{what} number {n} that nothing explains")))?;
-        known.borrow_mut().insert(n, id.clone());
+        let mut known = known.borrow_mut();
+        if known.len() >= TEXTS_MAX {
+            known.clear();
+        }
+        known.insert(n, id.clone());
         Ok(id)
     }
 

@@ -13,12 +13,12 @@ use http_body_util::BodyExt as _;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
 use stockade_core::Id;
-use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
 use super::client::{Answer, Door, judged, query};
-use super::stream::{Opened, Pieces, open};
+use super::stream::{Opened, open};
 use super::{Failure, Service, ended, output, value};
+use crate::pieces::{Pieces, Source};
 
 /// How much of the file is in memory: so many pieces of so many bytes.
 const PIECES: usize = 4;
@@ -146,10 +146,10 @@ async fn send(
         (Box::new(file), Some(length))
     };
     let bar = bar(length);
-    let (pieces, sending) = mpsc::channel(PIECES);
+    let (pieces, body) = Pieces::new(PIECES);
     let read = bar.clone();
     std::thread::spawn(move || feed(source, &pieces, &read));
-    let request = door.request(&Method::POST, path, content_type, Pieces(sending))?;
+    let request = door.request(&Method::POST, path, content_type, body)?;
     let cut = |why: &str| {
         let hint = match id {
             Some(id) => format!(
@@ -187,7 +187,7 @@ async fn send(
 }
 
 /// Reads the file piece by piece, as fast as the service takes it.
-fn feed(mut source: impl Read, pieces: &mpsc::Sender<std::io::Result<Bytes>>, bar: &ProgressBar) {
+fn feed(mut source: impl Read, pieces: &Source, bar: &ProgressBar) {
     loop {
         let mut piece = vec![0; PIECE_BYTES];
         let read = loop {

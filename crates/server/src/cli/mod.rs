@@ -2,6 +2,7 @@
 
 pub(crate) mod audit;
 mod client;
+mod export;
 mod import;
 pub(crate) mod movements;
 pub(crate) mod output;

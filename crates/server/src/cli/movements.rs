@@ -7,11 +7,40 @@ use serde_json::Value;
 use stockade_core::Id;
 
 use super::client::{query, send};
-use super::{Failure, Service, ended, output, value};
+use super::{Failure, Service, ended, export, output, value};
+
+/// Which movements, and what to do with them.
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    instead: Option<Instead>,
+    #[command(flatten)]
+    filter: Filter,
+    /// At most so many.
+    #[arg(long, value_name = "N", default_value = "100", value_parser = value::page_limit)]
+    limit: u64,
+    #[command(flatten)]
+    service: Service,
+}
+
+/// What may be done instead of listing them.
+#[derive(Debug, clap::Subcommand)]
+enum Instead {
+    /// Write all of them as CSV or NDJSON, newest first.
+    Export {
+        #[command(flatten)]
+        filter: Filter,
+        #[command(flatten)]
+        file: export::File,
+        #[command(flatten)]
+        service: Service,
+    },
+}
 
 /// Which movements.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+struct Filter {
     /// Of this SKU.
     #[arg(long, value_parser = value::id)]
     sku: Option<Id>,
@@ -30,28 +59,36 @@ pub(crate) struct Args {
     /// Only movements with a smaller number.
     #[arg(long, value_name = "NUMBER", value_parser = value::figure)]
     before: Option<u64>,
-    /// At most so many.
-    #[arg(long, value_name = "N", default_value = "100", value_parser = value::page_limit)]
-    limit: u64,
-    #[command(flatten)]
-    service: Service,
+}
+
+impl Filter {
+    fn parameters(self, limit: Option<u64>) -> [(&'static str, Option<String>); 7] {
+        let text = |id: Option<Id>| id.map(|id| id.to_string());
+        [
+            ("sku", text(self.sku)),
+            ("reservation", text(self.reservation)),
+            ("owner", text(self.owner)),
+            ("from_ms", self.from.map(|ms| ms.to_string())),
+            ("until_ms", self.until.map(|ms| ms.to_string())),
+            ("before", self.before.map(|number| number.to_string())),
+            ("limit", limit.map(|limit| limit.to_string())),
+        ]
+    }
 }
 
 pub(crate) async fn run(args: Args) -> ExitCode {
-    ended(list(args).await)
+    ended(match args.instead {
+        None => list(args).await,
+        Some(Instead::Export {
+            filter,
+            file,
+            service,
+        }) => export::export(&service, &file, "/v1/movements/export", &filter.parameters(None)).await,
+    })
 }
 
 async fn list(args: Args) -> Result<(), Failure> {
-    let text = |id: Option<Id>| id.map(|id| id.to_string());
-    let parameters = [
-        ("sku", text(args.sku)),
-        ("reservation", text(args.reservation)),
-        ("owner", text(args.owner)),
-        ("from_ms", args.from.map(|ms| ms.to_string())),
-        ("until_ms", args.until.map(|ms| ms.to_string())),
-        ("before", args.before.map(|number| number.to_string())),
-        ("limit", Some(args.limit.to_string())),
-    ];
+    let parameters = args.filter.parameters(Some(args.limit));
     let path = format!("/v1/movements{}", query(&parameters));
     let answer = send(&args.service, Method::GET, &path, None).await;
     let answer = output::or_problem(args.service.json, answer)?;

@@ -9,7 +9,7 @@ use stockade_core::Id;
 
 use super::client::{Answer, encoded, query, send};
 use super::value::{self, OrNone};
-use super::{Failure, Service, ended, import, output};
+use super::{Failure, Service, ended, export, import, output};
 
 /// Read and change stock.
 #[derive(Debug, Subcommand)]
@@ -69,6 +69,16 @@ pub(crate) enum Stock {
     /// Change the settings of a SKU; what is not given stays.
     Configure(Box<ConfigureArgs>),
     Import(Box<import::Args>),
+    /// Write all stock as CSV or NDJSON, one row for each SKU and location.
+    Export {
+        /// Only SKUs after this one.
+        #[arg(long, value_name = "SKU", value_parser = value::id)]
+        after: Option<Id>,
+        #[command(flatten)]
+        file: export::File,
+        #[command(flatten)]
+        service: Service,
+    },
 }
 
 /// Set a count.
@@ -212,6 +222,10 @@ pub(crate) async fn run(command: Stock) -> ExitCode {
         }
         Stock::Configure(args) => configure(*args).await,
         Stock::Import(args) => return import::run(*args).await,
+        Stock::Export { after, file, service } => {
+            let parameters = [("after", after.map(|a| a.to_string()))];
+            export::export(&service, &file, "/v1/stock/export", &parameters).await
+        }
     })
 }
 

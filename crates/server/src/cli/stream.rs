@@ -1,14 +1,10 @@
 //! Requests and answers that do not fit into memory, or never end: sent and read as they come.
 
-use std::pin::Pin;
-use std::task::{Context, Poll};
-
 use axum::http::Request;
 use bytes::Bytes;
 use hyper::Response;
-use hyper::body::{Body, Frame, Incoming};
+use hyper::body::{Body, Incoming};
 use hyper_util::rt::TokioIo;
-use tokio::sync::mpsc::Receiver;
 
 use super::Failure;
 use super::client::Door;
@@ -38,21 +34,4 @@ where
         Ok(response) => Opened::Answered(response),
         Err(error) => Opened::Cut(error.to_string()),
     })
-}
-
-/// A body whose pieces come from another thread.
-pub(super) struct Pieces(pub(super) Receiver<std::io::Result<Bytes>>);
-
-impl Body for Pieces {
-    type Data = Bytes;
-    type Error = std::io::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, std::io::Error>>> {
-        self.0
-            .poll_recv(context)
-            .map(|piece| Some(piece?.map(Frame::data)))
-    }
 }

@@ -2,7 +2,8 @@
 
 use axum::body::Body;
 use axum::http::header::{
-    CACHE_CONTROL, CONTENT_TYPE, ETAG, RETRY_AFTER, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+    CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, ETAG, RETRY_AFTER, WWW_AUTHENTICATE,
+    X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -27,6 +28,13 @@ pub(crate) enum Answer {
     Bytes {
         content_type: &'static str,
         bytes: bytes::Bytes,
+    },
+    /// A body that is made while it is sent.
+    Pieces {
+        content_type: &'static str,
+        /// What a browser calls the file; `None`: it is none.
+        file: Option<&'static str>,
+        body: crate::pieces::Pieces,
     },
     /// Many answers in one.
     Batch(Vec<Result<Done, Problem>>),
@@ -61,7 +69,7 @@ impl Answer {
     pub(crate) fn codes(&self, mut each: impl FnMut(Code)) {
         match self {
             Self::Done { done, .. } => each(done_code(done)),
-            Self::Bytes { .. } => each(Code::Ok),
+            Self::Bytes { .. } | Self::Pieces { .. } => each(Code::Ok),
             Self::Batch(results) => {
                 for result in results {
                     each(match result {
@@ -222,7 +230,7 @@ impl Answer {
     /// The answer as bytes.
     pub(crate) fn into_response(self) -> Response {
         let written = match &self {
-            Self::Bytes { .. } => Ok(Vec::new()),
+            Self::Bytes { .. } | Self::Pieces { .. } => Ok(Vec::new()),
             Self::Done { done, .. } => to_bytes(&DoneView::of(done), BODY_BYTES),
             Self::Batch(results) => to_bytes(
                 &BatchAnswer {
@@ -237,6 +245,19 @@ impl Answer {
         };
         match self {
             Self::Bytes { content_type, bytes } => response(StatusCode::OK, content_type, bytes),
+            Self::Pieces {
+                content_type,
+                file,
+                body,
+            } => {
+                let mut response = response(StatusCode::OK, content_type, Body::new(body));
+                if let Some(file) = file {
+                    response
+                        .headers_mut()
+                        .insert(CONTENT_DISPOSITION, HeaderValue::from_static(file));
+                }
+                response
+            }
             Self::Batch(_) => response(StatusCode::OK, "application/json", bytes),
             Self::Done { done, created } => {
                 let status = if created {

@@ -16,6 +16,7 @@ mod problem;
 mod request;
 mod routes;
 mod secure;
+mod table;
 mod view;
 
 pub(crate) use app::{App, Limits};

@@ -5,14 +5,15 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::Body;
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -54,6 +55,50 @@ struct Connection {
     /// Since when it has been silent, in milliseconds after the start; [`BUSY`] while a request is being answered.
     silent_since: AtomicU64,
     make_room: Notify,
+}
+
+impl Connection {
+    fn fall_silent(&self, since: Instant) {
+        self.silent_since.store(ms(since), Ordering::Relaxed);
+    }
+}
+
+/// Milliseconds since the start.
+fn ms(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_millis()).unwrap_or(BUSY - 1)
+}
+
+/// A body under way. Its connection falls silent when it is sent, or given up.
+struct Sending {
+    body: Body,
+    connection: Arc<Connection>,
+    since: Instant,
+}
+
+impl Drop for Sending {
+    fn drop(&mut self) {
+        self.connection.fall_silent(self.since);
+    }
+}
+
+impl hyper::body::Body for Sending {
+    type Data = bytes::Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<bytes::Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
 }
 
 impl Connections {
@@ -108,7 +153,7 @@ impl Connections {
     }
 
     fn now_ms(&self) -> u64 {
-        u64::try_from(self.since.elapsed().as_millis()).unwrap_or(BUSY - 1)
+        ms(self.since)
     }
 
     fn admit(&self, number: u64) -> Arc<Connection> {
@@ -160,7 +205,7 @@ impl Connections {
         }
     }
 
-    async fn talk(&self, connection: &Connection, stream: TcpStream, peer: SocketAddr, router: Router) {
+    async fn talk(&self, connection: &Arc<Connection>, stream: TcpStream, peer: SocketAddr, router: Router) {
         let service = service_fn(|mut request: hyper::Request<Incoming>| {
             connection.silent_since.store(BUSY, Ordering::Relaxed);
             if self.show_peers {
@@ -169,8 +214,22 @@ impl Connections {
             let answer = router.clone().call(request.map(Body::new));
             async move {
                 let answer = answer.await;
-                connection.silent_since.store(self.now_ms(), Ordering::Relaxed);
-                answer
+                let since = self.since;
+                answer.map(|answer| {
+                    if answer.body().size_hint().exact().is_some() {
+                        connection.fall_silent(since);
+                        return answer;
+                    }
+                    // Made while it is sent: the connection is busy until the last of it.
+                    let connection = Arc::clone(connection);
+                    answer.map(|body| {
+                        Body::new(Sending {
+                            body,
+                            connection,
+                            since,
+                        })
+                    })
+                })
             }
         });
         let mut talking = pin!(

@@ -287,13 +287,48 @@ pub(crate) fn try_read_answer(stream: &mut TcpStream) -> std::io::Result<Answer>
         headers,
         text: String::new(),
     };
-    let length = answer
-        .header("content-length")
-        .map_or(0, |length| length.parse().unwrap());
-    let mut body = vec![0; length];
-    stream.read_exact(&mut body)?;
+    let is_stream = answer.header("content-type") == Some("text/event-stream");
+    let body = if answer.header("transfer-encoding") == Some("chunked") {
+        // What never ends is read by whoever knows what to wait for.
+        if is_stream {
+            Vec::new()
+        } else {
+            read_chunks(stream)?
+        }
+    } else {
+        let length = answer
+            .header("content-length")
+            .map_or(0, |length| length.parse().unwrap());
+        let mut body = vec![0; length];
+        stream.read_exact(&mut body)?;
+        body
+    };
     answer.text = String::from_utf8(body).unwrap();
     Ok(answer)
+}
+
+/// Reads chunks to the last one; a body that breaks off before is an error.
+fn read_chunks(stream: &mut TcpStream) -> std::io::Result<Vec<u8>> {
+    let mut body = Vec::new();
+    while let Some(chunk) = read_chunk(stream)? {
+        body.extend(chunk);
+    }
+    Ok(body)
+}
+
+/// Reads one chunk; `None`: it was the last.
+pub(crate) fn read_chunk(stream: &mut TcpStream) -> std::io::Result<Option<Vec<u8>>> {
+    let mut line = Vec::new();
+    let mut byte = [0];
+    while !line.ends_with(b"\r\n") {
+        stream.read_exact(&mut byte)?;
+        line.push(byte[0]);
+    }
+    let size = usize::from_str_radix(String::from_utf8_lossy(&line).trim(), 16).unwrap();
+    let mut chunk = vec![0; size + 2];
+    stream.read_exact(&mut chunk)?;
+    chunk.truncate(size);
+    Ok((size > 0).then_some(chunk))
 }
 
 /// An id as a part of a path.

@@ -1,5 +1,6 @@
 //! The routes. Each handler is documented where it stands, and the document is made from the same list.
 
+mod export;
 mod import;
 mod overview;
 mod reservations;
@@ -37,6 +38,8 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .routes(routes!(stock::page))
         .routes(routes!(stock::show, stock::set, stock::configure))
         .routes(routes!(import::import))
+        .routes(routes!(export::stock))
+        .routes(routes!(export::movements))
         .routes(routes!(stock::adjust))
         .routes(routes!(stock::transfer))
         .routes(routes!(overview::overview))

@@ -6,6 +6,7 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use serde::Serialize;
 use stockade::Readiness;
+use stockade_core::Id;
 use stockade_ledger::{Finding, Movement, MovementQuery};
 use utoipa::ToSchema;
 
@@ -48,18 +49,8 @@ pub(crate) struct MovementPageView<'a> {
 pub(crate) async fn movements(State(app): State<Arc<App>>, request: Request) -> Response {
     app.answer(Route::Movements, request, |app, request| async move {
         let mut query = Query::of(&request)?;
-        let asked = MovementQuery {
-            tenant: app.caller(&request).tenant,
-            sku: query.id("sku")?,
-            reservation: query.id("reservation")?,
-            owner: query.id("owner")?,
-            from: query.moment("from_ms")?,
-            until: query.moment("until_ms")?,
-            before: query
-                .number("before", &FIGURE)?
-                .and_then(|number| i64::try_from(number).ok()),
-            limit: query.limit()?,
-        };
+        let mut asked = movement_query(&mut query, app.caller(&request).tenant, 0)?;
+        asked.limit = query.limit()?;
         query.done()?;
         let page = app.ask(app.store.movements(asked)).await?;
         Answer::json(&MovementPageView {
@@ -68,6 +59,22 @@ pub(crate) async fn movements(State(app): State<Arc<App>>, request: Request) -> 
         })
     })
     .await
+}
+
+/// Which movements.
+pub(super) fn movement_query(query: &mut Query, tenant: Id, limit: usize) -> Result<MovementQuery, Problem> {
+    Ok(MovementQuery {
+        tenant,
+        sku: query.id("sku")?,
+        reservation: query.id("reservation")?,
+        owner: query.id("owner")?,
+        from: query.moment("from_ms")?,
+        until: query.moment("until_ms")?,
+        before: query
+            .number("before", &FIGURE)?
+            .and_then(|number| i64::try_from(number).ok()),
+        limit,
+    })
 }
 
 /// What an audit found.
