@@ -1,8 +1,8 @@
 //! What is recorded, and what pruning leaves of it.
 
-use stockade_core::{Position, Status, Verb};
+use stockade_core::{Position, Record, Space, Status, Verb};
 use stockade_ledger::{
-    Keep, Ledger, MovementQuery, Pruned, Recorded, ReservationQuery, SharedLedger, Sqlite,
+    Keep, Key, Ledger, MovementQuery, Pruned, Recorded, ReservationQuery, SharedLedger, Sqlite,
 };
 
 use crate::support::{Book, fresh, id};
@@ -220,4 +220,48 @@ fn a_survivor_that_no_longer_fits_is_recorded_as_lost() {
         .unwrap();
     ended.sort();
     assert_eq!(ended, ["c-1", "r-1", "r-3", "r-4"]);
+}
+
+#[test]
+fn a_look_up_says_where_the_ledger_stood() {
+    let (_folder, ledger, book, _all) = filled();
+    let view = ledger.view().unwrap();
+    let (ours, theirs) = (stockade_core::Id::default_name(), id("another"));
+    let key = |tenant: &stockade_core::Id, space, name| Key {
+        tenant: tenant.clone(),
+        space,
+        id: id(name),
+    };
+    let found = view
+        .find_many(
+            0,
+            &[
+                key(&ours, Space::Stock, "c-1"),
+                key(&theirs, Space::Reservation, "r-3"),
+                key(&ours, Space::Reservation, "r-3"),
+                key(&ours, Space::Return, "r-3"),
+                key(&ours, Space::Reservation, "r-3000"),
+            ],
+        )
+        .unwrap();
+    assert_eq!((found.epoch, found.cursor), (1, 20));
+    let shown: Vec<&str> = found
+        .records
+        .iter()
+        .map(|record| match record {
+            Some(Record::Stock(_)) => "stock",
+            Some(Record::Reservation(one)) => one.id.as_str(),
+            Some(Record::Return(_)) => "return",
+            None => "-",
+        })
+        .collect();
+    assert_eq!(shown, ["stock", "-", "r-3", "-", "-"]);
+    let sku = view.sku(0, &ours, &id("A"), true).unwrap();
+    assert_eq!((sku.epoch, sku.cursor), (1, 20));
+    assert_eq!(sku.record.as_ref(), book.skus.get(&id("A")));
+    assert_eq!(sku.usage, [(id("ann"), 20)]);
+    for (shard, tenant, name) in [(0, &ours, "B"), (0, &theirs, "A"), (1, &ours, "A")] {
+        let none = view.sku(shard, tenant, &id(name), true).unwrap();
+        assert_eq!((none.record, none.usage), (None, Vec::new()));
+    }
 }
