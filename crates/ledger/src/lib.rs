@@ -4,6 +4,7 @@
 //! The interface blocks: callers are a recorder thread or a blocking pool.
 
 mod api;
+mod care;
 mod sharing;
 mod sqlite;
 
@@ -11,7 +12,8 @@ pub use api::{
     Finding, Found, Ledger, LedgerError, Movement, MovementPage, MovementQuery, RecordError,
     ReservationQuery, ShardMode, ShardRow, View,
 };
+pub use care::{Copied, CopyProgress, LedgerCare};
 pub use sharing::{
     Claim, FoundMany, FoundSku, Keep, Key, LEASE_MAX_MS, Lease, Leasing, Pruned, Recorded, SharedLedger,
 };
-pub use sqlite::Sqlite;
+pub use sqlite::{Sqlite, restore};

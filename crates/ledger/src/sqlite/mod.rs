@@ -4,6 +4,7 @@
 mod audit;
 mod audit_details;
 mod audit_reservations;
+mod backup;
 mod checkpoint;
 mod codes;
 mod counters;
@@ -35,11 +36,13 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use stockade_core::{Entry, Millis};
 
+pub use self::backup::restore;
 use self::reader::Reader;
 use self::tail::Tail;
 use self::view::SqliteView;
 use self::writer::Writer;
 use crate::api::{Ledger, LedgerError, RecordError, ShardRow, View};
+use crate::care::{Copied, CopyProgress, LedgerCare};
 use crate::sharing::{Claim, Keep, Lease, Leasing, Pruned, SharedLedger};
 
 /// Readers kept open between views.
@@ -167,5 +170,16 @@ impl SharedLedger for Sqlite {
         self.writer
             .lock()
             .prune_entries(&self.shared.path, shard, keep, limit)
+    }
+}
+
+impl LedgerCare for Sqlite {
+    fn backup(
+        &self,
+        to: &Path,
+        audit: bool,
+        progress: &mut dyn FnMut(CopyProgress),
+    ) -> Result<Copied, LedgerError> {
+        backup::backup(&self.shared, to, audit, progress)
     }
 }

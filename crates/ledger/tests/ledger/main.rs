@@ -7,6 +7,7 @@
 )]
 
 mod audit;
+mod backup;
 mod claims;
 mod crash;
 mod fence;
