@@ -19,3 +19,4 @@ mod recorded;
 mod round_trip;
 mod rules;
 mod support;
+mod upgrade;
