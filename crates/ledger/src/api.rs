@@ -262,20 +262,6 @@ pub enum LedgerError {
         /// The newest version known.
         known: u32,
     },
-    /// There is something already, and nothing is overwritten.
-    #[error("{path}: is not empty, and nothing is overwritten: name another place")]
-    Occupied {
-        /// Which file or folder.
-        path: PathBuf,
-    },
-    /// A copy contradicts itself.
-    #[error("{path}: contradicts itself: {} ({} in all)", first(.findings), .findings.len())]
-    Unsound {
-        /// Which file.
-        path: PathBuf,
-        /// What was found, the first of it.
-        findings: Vec<Finding>,
-    },
     /// A stored value cannot be what the ledger writes.
     #[error("corrupt value in {place}: {message}")]
     Corrupt {
@@ -287,16 +273,6 @@ pub enum LedgerError {
     /// Anything else that the database said.
     #[error("the database said: {0}")]
     Database(String),
-}
-
-/// The first finding, in words.
-fn first(findings: &[Finding]) -> String {
-    findings.first().map_or_else(String::new, |one| {
-        format!(
-            "{} of {}: expected {}, found {}",
-            one.what, one.place, one.expected, one.found
-        )
-    })
 }
 
 impl LedgerError {

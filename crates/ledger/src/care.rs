@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::api::{Ledger, LedgerError, ShardRow};
+use crate::api::{Finding, Ledger, LedgerError, ShardRow};
 
 /// A ledger that can be looked after while it is used.
 pub trait LedgerCare: Ledger {
@@ -16,7 +16,7 @@ pub trait LedgerCare: Ledger {
         to: &Path,
         audit: bool,
         progress: &mut dyn FnMut(CopyProgress),
-    ) -> Result<Copied, LedgerError>;
+    ) -> Result<Copied, CopyError>;
 }
 
 /// How far a copy is.
@@ -37,4 +37,36 @@ pub struct Copied {
     pub bytes: u64,
     /// Where each shard stands in it.
     pub shards: Vec<ShardRow>,
+}
+
+/// Why a copy was not made or not taken back.
+#[derive(Debug, thiserror::Error)]
+pub enum CopyError {
+    /// There is something already, and nothing is overwritten.
+    #[error("{path}: is not empty, and nothing is overwritten: name another place")]
+    Occupied {
+        /// Which file or folder.
+        path: PathBuf,
+    },
+    /// The copy contradicts itself. It was removed.
+    #[error("{path}: contradicts itself: {} ({} found)", first(.findings), .findings.len())]
+    Unsound {
+        /// Which file.
+        path: PathBuf,
+        /// The first of what was found.
+        findings: Vec<Finding>,
+    },
+    /// A ledger could not be read or written.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+}
+
+/// The first finding, in words.
+fn first(findings: &[Finding]) -> String {
+    findings.first().map_or_else(String::new, |one| {
+        format!(
+            "{} of {}: expected {}, found {}",
+            one.what, one.place, one.expected, one.found
+        )
+    })
 }

@@ -13,7 +13,7 @@ use super::reader::Reader;
 use super::view::shard_row;
 use super::{Shared, Sqlite, migrate};
 use crate::api::{Finding, LedgerError, ShardRow};
-use crate::care::{Copied, CopyProgress};
+use crate::care::{Copied, CopyError, CopyProgress};
 
 /// Pages copied between two words about progress: 4 MiB.
 const PAGES: i32 = 1_024;
@@ -35,8 +35,8 @@ fn storage(path: &Path, doing: &str, error: &std::io::Error) -> LedgerError {
     }
 }
 
-fn occupied(path: &Path) -> LedgerError {
-    LedgerError::Occupied {
+fn occupied(path: &Path) -> CopyError {
+    CopyError::Occupied {
         path: path.to_path_buf(),
     }
 }
@@ -88,7 +88,7 @@ fn folder_of(path: &Path) -> &Path {
 }
 
 /// Gives a file its name, unless something has it.
-fn name(from: &Path, to: &Path) -> Result<(), LedgerError> {
+fn name(from: &Path, to: &Path) -> Result<(), CopyError> {
     // A link fails where a rename would replace what somebody put there meanwhile. Some file systems have no links.
     match std::fs::hard_link(from, to) {
         Ok(()) => std::fs::remove_file(from),
@@ -97,7 +97,7 @@ fn name(from: &Path, to: &Path) -> Result<(), LedgerError> {
         Err(_) => std::fs::rename(from, to),
     }
     .map_err(|error| storage(to, "giving the copy its name", &error))?;
-    sync(folder_of(to))
+    Ok(sync(folder_of(to))?)
 }
 
 /// Copies the ledger into a new file.
@@ -106,7 +106,7 @@ pub(super) fn backup(
     to: &Path,
     with_audit: bool,
     progress: &mut dyn FnMut(CopyProgress),
-) -> Result<Copied, LedgerError> {
+) -> Result<Copied, CopyError> {
     if to.exists() {
         return Err(occupied(to));
     }
@@ -175,7 +175,7 @@ fn copy(shared: &Shared, to: &Path, progress: &mut dyn FnMut(CopyProgress)) -> R
 }
 
 /// Reads a copy from its beginning to its end.
-fn read_back(path: &Path, with_audit: bool) -> Result<Vec<ShardRow>, LedgerError> {
+fn read_back(path: &Path, with_audit: bool) -> Result<Vec<ShardRow>, CopyError> {
     let failed = |error: rusqlite::Error| ledger_error(path, &error);
     let mut reader = Reader::open(path, std::sync::Arc::default())?;
     migrate::recognise(&reader.conn, path)?;
@@ -216,8 +216,8 @@ fn read_back(path: &Path, with_audit: bool) -> Result<Vec<ShardRow>, LedgerError
     Ok(shards)
 }
 
-fn unsound(path: &Path, findings: Vec<Finding>) -> LedgerError {
-    LedgerError::Unsound {
+fn unsound(path: &Path, findings: Vec<Finding>) -> CopyError {
+    CopyError::Unsound {
         path: path.to_path_buf(),
         findings,
     }
@@ -225,10 +225,10 @@ fn unsound(path: &Path, findings: Vec<Finding>) -> LedgerError {
 
 /// Takes a backup into a folder that is empty or missing: copies it, brings it to this release's schema, reads it back
 /// with an audit, and only then gives it the ledger's name.
-pub fn restore(from: &Path, folder: &Path) -> Result<Copied, LedgerError> {
+pub fn restore(from: &Path, folder: &Path) -> Result<Copied, CopyError> {
     let meta = std::fs::metadata(from).map_err(|error| storage(from, "reading the backup", &error))?;
     if !meta.is_file() {
-        return Err(not_a_database(from));
+        return Err(not_a_database(from).into());
     }
     let log = beside(from, "-wal");
     if std::fs::metadata(&log).is_ok_and(|meta| meta.len() > 0) {
@@ -239,7 +239,8 @@ pub fn restore(from: &Path, folder: &Path) -> Result<Copied, LedgerError> {
                 "{} lies beside it: this is a ledger in use, or one that was not closed, and no backup; back it up first",
                 log.display()
             ),
-        });
+        }
+        .into());
     }
     std::fs::create_dir_all(folder).map_err(|error| storage(folder, "making the folder", &error))?;
     let others = std::fs::read_dir(folder)
@@ -265,7 +266,7 @@ pub fn restore(from: &Path, folder: &Path) -> Result<Copied, LedgerError> {
     rights.set_readonly(false);
     std::fs::set_permissions(&copy, rights).map_err(|error| storage(&copy, "making it writable", &error))?;
     if meta.len() == 0 {
-        return Err(not_a_database(from));
+        return Err(not_a_database(from).into());
     }
     let ledger = Sqlite::open(&draft)?;
     let shards = read_back(&copy, true)?;
@@ -273,10 +274,7 @@ pub fn restore(from: &Path, folder: &Path) -> Result<Copied, LedgerError> {
     drop(ledger);
     let log = beside(&copy, "-wal");
     if std::fs::metadata(&log).is_ok_and(|meta| meta.len() > 0) {
-        return Err(LedgerError::Database(format!(
-            "{} was not emptied",
-            log.display()
-        )));
+        return Err(LedgerError::Database(format!("{} was not emptied", log.display())).into());
     }
     sync(&copy)?;
     let path = folder.join(Sqlite::FILE);

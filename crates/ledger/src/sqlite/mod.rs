@@ -42,7 +42,7 @@ use self::tail::Tail;
 use self::view::SqliteView;
 use self::writer::Writer;
 use crate::api::{Ledger, LedgerError, RecordError, ShardRow, View};
-use crate::care::{Copied, CopyProgress, LedgerCare};
+use crate::care::{Copied, CopyError, CopyProgress, LedgerCare};
 use crate::sharing::{Claim, Keep, Lease, Leasing, Pruned, SharedLedger};
 
 /// Readers kept open between views.
@@ -179,7 +179,7 @@ impl LedgerCare for Sqlite {
         to: &Path,
         audit: bool,
         progress: &mut dyn FnMut(CopyProgress),
-    ) -> Result<Copied, LedgerError> {
+    ) -> Result<Copied, CopyError> {
         backup::backup(&self.shared, to, audit, progress)
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use stockade_core::Verb;
-use stockade_ledger::{Ledger, LedgerCare, LedgerError, ShardRow, SharedLedger, Sqlite, restore};
+use stockade_ledger::{CopyError, Ledger, LedgerCare, ShardRow, SharedLedger, Sqlite, restore};
 
 use crate::crash;
 use crate::support::{Book, by_hand, file, fresh};
@@ -99,8 +99,8 @@ fn nothing_is_overwritten() {
     let place = tempfile::tempdir().unwrap();
     let to = place.path().join("copy");
     std::fs::write(&to, "mine").unwrap();
-    let refused = |done: Result<stockade_ledger::Copied, LedgerError>| match done {
-        Err(LedgerError::Occupied { path }) => path,
+    let refused = |done: Result<stockade_ledger::Copied, CopyError>| match done {
+        Err(CopyError::Occupied { path }) => path,
         other => panic!("{other:?}"),
     };
     assert_eq!(refused(ledger.backup(&to, true, &mut quiet())), to);
@@ -150,7 +150,7 @@ fn what_is_no_sound_backup_is_not_taken() {
         let error = restore(&path(name), home.path()).unwrap_err();
         assert_eq!(names(home.path()), Vec::<String>::new(), "{name}: {error}");
         match (name, &error) {
-            ("edited", LedgerError::Unsound { findings, .. }) => assert_eq!(findings[0].what, "on_hand"),
+            ("edited", CopyError::Unsound { findings, .. }) => assert_eq!(findings[0].what, "on_hand"),
             ("edited", other) => panic!("{other}"),
             _ => {}
         }
@@ -162,7 +162,7 @@ fn what_is_no_sound_backup_is_not_taken() {
     // A ledger that contradicts itself is not copied as if it were sound.
     by_hand(&folder, "UPDATE stock SET on_hand = on_hand + 5");
     let error = ledger.backup(&path("bad"), true, &mut quiet()).unwrap_err();
-    assert!(matches!(error, LedgerError::Unsound { .. }), "{error}");
+    assert!(matches!(error, CopyError::Unsound { .. }), "{error}");
     assert!(!path("bad").exists() && !path("bad.partial").exists());
     // Without the audit it is a copy like any other.
     ledger.backup(&path("bad"), false, &mut quiet()).unwrap();

@@ -39,7 +39,7 @@ fn check(view: &dyn View) {
     assert_eq!(find(view, "r-6").unwrap().ends_at, 900_000);
     let mut usage = Vec::new();
     view.usage(0, &mut |_, sku, owner, used| {
-        usage.push(format!("{owner} {sku} {used}"))
+        usage.push(format!("{owner} {sku} {used}"));
     })
     .unwrap();
     usage.sort();
