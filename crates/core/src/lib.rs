@@ -40,4 +40,4 @@ pub use reply::{
     Conflict, Decision, Done, DoneCode, InvalidField, LateReason, OverLimit, Refusal, RefusedLine, Reply,
     Short, StockSubject, Subject,
 };
-pub use shard::{LateConfirm, LoadError, LookedUp, Position, Rules, Shard};
+pub use shard::{LateConfirm, LoadError, LookedUp, Position, Rules, Shard, payload};

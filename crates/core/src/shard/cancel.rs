@@ -1,19 +1,20 @@
 //! Cancel, extend and read.
 
 use alloc::format;
+use alloc::vec;
 
 use super::Shard;
 use super::carry::Load;
 use super::confirm::NO_REASON;
 use super::hold::HeldLines;
 use super::lookup::Call;
-use super::stop::{Try, invalid};
+use super::stop::{Stop, Try, field};
 use super::table::{Step, Wish, next};
 use super::turn::Turn;
 use super::view::done;
 use crate::command::{Cancel, Extend};
 use crate::entry::Verb;
-use crate::id::{Id, TTL_MS_MAX};
+use crate::id::{Id, Millis, TTL_MS_MAX};
 use crate::record::Status;
 use crate::reply::{Decision, DoneCode, Refusal};
 
@@ -58,12 +59,7 @@ impl Shard {
         }
         let latest = self.clock.saturating_add(TTL_MS_MAX);
         if extend.ends_at <= self.clock || extend.ends_at > latest {
-            let earliest = self.clock.saturating_add(1);
-            return Err(invalid(
-                "ends_at",
-                extend.ends_at,
-                format!("{earliest}..={latest}"),
-            ));
+            return Err(Stop::from(bad_end(extend, self.clock)));
         }
         let mut turn = Turn::new(Verb::Extend, Status::Pending, hold.lines());
         turn.ends_at = Some(extend.ends_at);
@@ -79,4 +75,13 @@ impl Shard {
             None => Err(Refusal::NotFound { id: id.clone() }.into()),
         }
     }
+}
+
+pub(super) fn bad_end(extend: &Extend, clock: Millis) -> Refusal {
+    let (earliest, latest) = (clock.saturating_add(1), clock.saturating_add(TTL_MS_MAX));
+    Refusal::Invalid(vec![field(
+        "ends_at",
+        extend.ends_at,
+        format!("{earliest}..={latest}"),
+    )])
 }

@@ -8,12 +8,11 @@ use super::Shard;
 use super::carry::{Load, Shift};
 use super::digest;
 use super::lookup::Call;
-use super::skus::Sku;
 use super::stock::{StockCommand, known_place};
 use super::stop::{Stop, Try, field, invalid};
 use crate::command::{Changes, Configure};
 use crate::entry::StockVerb;
-use crate::id::{Id, QUANTITY_MAX};
+use crate::id::{Id, Millis, QUANTITY_MAX};
 use crate::reply::{Decision, InvalidField, Refusal};
 
 impl Shard {
@@ -34,7 +33,10 @@ impl Shard {
         self.check_revision(slot, configure.expect)?;
         self.free_all_due()?;
         let sku = self.skus.get(slot)?;
-        check_window(sku, changes)?;
+        check_window(
+            changes.opens_at.unwrap_or(sku.opens_at),
+            changes.closes_at.unwrap_or(sku.closes_at),
+        )?;
         let mut load = Load::default();
         for (location, floor) in &changes.safety_stock {
             load.shift(Shift {
@@ -78,7 +80,7 @@ impl Shard {
     }
 }
 
-fn check_values(changes: &Changes) -> Try<()> {
+pub(super) fn check_values(changes: &Changes) -> Try<()> {
     let mut wrong = Vec::new();
     let locations: Vec<&Id> = changes
         .safety_stock
@@ -120,9 +122,7 @@ fn check_distinct(name: &str, locations: &[&Id], wrong: &mut Vec<InvalidField>) 
 }
 
 // Opens before it closes, when both are set.
-fn check_window(sku: &Sku, changes: &Changes) -> Try<()> {
-    let opens_at = changes.opens_at.unwrap_or(sku.opens_at);
-    let closes_at = changes.closes_at.unwrap_or(sku.closes_at);
+pub(super) fn check_window(opens_at: Option<Millis>, closes_at: Option<Millis>) -> Try<()> {
     match (opens_at, closes_at) {
         (Some(opens_at), Some(closes_at)) if closes_at <= opens_at => Err(invalid(
             "closes_at",

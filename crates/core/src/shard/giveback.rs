@@ -1,6 +1,7 @@
 //! Return: sold units come back, at most what was confirmed, to where they came from.
 
 use alloc::boxed::Box;
+use alloc::vec;
 use alloc::vec::Vec;
 
 use super::ask::{Picked, Picks};
@@ -8,7 +9,7 @@ use super::carry::{Load, signed};
 use super::digest;
 use super::hold::HeldLine;
 use super::lookup::Call;
-use super::stop::{Stop, Try, invalid};
+use super::stop::{Stop, Try, field};
 use super::table::{Step, Wish, next};
 use super::turn::Turn;
 use super::{Past, Shard};
@@ -92,11 +93,7 @@ impl Shard {
             })
             .collect();
         if picks.iter().all(|picked| picked.units == 0) {
-            return Err(invalid(
-                "lines",
-                "none",
-                "nothing: everything that was confirmed has been returned",
-            ));
+            return Err(Stop::from(nothing_left()));
         }
         Ok(picks)
     }
@@ -125,6 +122,14 @@ impl Shard {
             quantity,
         })
     }
+}
+
+pub(super) fn nothing_left() -> Refusal {
+    Refusal::Invalid(vec![field(
+        "lines",
+        "none",
+        "nothing: everything that was confirmed has been returned",
+    )])
 }
 
 fn answer(code: DoneCode, record: ReturnRecord, reservation: Reservation, needs: u64) -> Decision {

@@ -18,6 +18,7 @@ mod load;
 mod lookup;
 mod memory;
 mod names;
+pub mod payload;
 mod plan;
 mod reserve;
 mod skus;

@@ -198,7 +198,7 @@ fn refuse<T>(mut rows: Vec<RefusedLine<T>>, refusal: impl FnOnce(Vec<RefusedLine
     Err(Stop::from(refusal(rows)))
 }
 
-fn check_values(reserve: &Reserve, asks: &[Ask<'_>]) -> Try<()> {
+pub(super) fn check_values(reserve: &Reserve, asks: &[Ask<'_>]) -> Try<()> {
     let mut wrong = Vec::new();
     ask::check(&reserve.lines, asks, &mut wrong);
     if reserve.mode == Mode::Reserve && !(TTL_MS_MIN..=TTL_MS_MAX).contains(&reserve.ttl_ms) {

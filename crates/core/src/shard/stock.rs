@@ -7,7 +7,7 @@ use core::fmt::Display;
 use super::carry::{Load, Moves, Shift, signed};
 use super::lookup::Call;
 use super::skus::Sku;
-use super::stop::{Stop, Try, invalid};
+use super::stop::{Stop, Try, field, invalid};
 use super::turn::By;
 use super::{Past, Shard};
 use crate::command::{Adjust, Count, Expect, Set, Transfer};
@@ -46,9 +46,7 @@ impl Shard {
         if let Some(replay) = self.stock_replay(call, &command)? {
             return Ok(replay);
         }
-        if set.target > QUANTITY_MAX {
-            return Err(invalid("on_hand", set.target, format!("0..={QUANTITY_MAX}")));
-        }
+        check_set(set)?;
         let found = self.skus.find(&call.command.tenant, &set.sku);
         match found {
             Some(slot) => self.check_revision(slot, set.expect)?,
@@ -67,11 +65,7 @@ impl Shard {
             if let Some(place) = place {
                 before = sku.place(place)?.counters;
             } else if sku.places.len() >= LOCATIONS_MAX {
-                return Err(invalid(
-                    "location",
-                    &set.location,
-                    format!("a location that exists: a SKU has at most {LOCATIONS_MAX}"),
-                ));
+                return Err(Stop::from(no_more_locations(&set.location)));
             }
         }
         let delta = counted(set, place.is_some(), before)?;
@@ -107,20 +101,14 @@ impl Shard {
         if let Some(replay) = self.stock_replay(call, &command)? {
             return Ok(replay);
         }
-        if adjust.delta == 0 || adjust.delta.unsigned_abs() > QUANTITY_MAX {
-            return Err(invalid(
-                "delta",
-                adjust.delta,
-                format!("-{QUANTITY_MAX}..=-1, 1..={QUANTITY_MAX}"),
-            ));
-        }
+        check_adjust(adjust)?;
         let slot = self.known_sku(call, &adjust.sku)?;
         self.check_revision(slot, adjust.expect)?;
         self.free_all_due()?;
         let sku = self.skus.get(slot)?;
         let place = known_place(sku, &adjust.location)?;
         let before = sku.place(place)?.counters;
-        check_on_hand("delta", &adjust.delta, &adjust.location, before, adjust.delta)?;
+        adjusted(adjust, before)?;
         let mut load = Load::default();
         load.shift(Shift {
             sku: slot,
@@ -142,16 +130,7 @@ impl Shard {
         if let Some(replay) = self.stock_replay(call, &command)? {
             return Ok(replay);
         }
-        if transfer.quantity == 0 || transfer.quantity > QUANTITY_MAX {
-            return Err(invalid(
-                "quantity",
-                transfer.quantity,
-                format!("1..={QUANTITY_MAX}"),
-            ));
-        }
-        if transfer.from == transfer.to {
-            return Err(invalid("to", &transfer.to, "another location than \"from\""));
-        }
+        check_transfer(transfer)?;
         let slot = self.known_sku(call, &transfer.sku)?;
         self.check_revision(slot, transfer.expect)?;
         self.free_all_due()?;
@@ -161,7 +140,7 @@ impl Shard {
         for (location, delta) in [(&transfer.from, units.saturating_neg()), (&transfer.to, units)] {
             let place = known_place(sku, location)?;
             let before = sku.place(place)?.counters;
-            check_on_hand("quantity", &transfer.quantity, location, before, delta)?;
+            transferred(transfer, location, before)?;
             load.shift(Shift {
                 sku: slot,
                 place,
@@ -287,7 +266,7 @@ pub(super) fn known_place(sku: &Sku, location: &Id) -> Try<u8> {
 }
 
 // What a count changes on_hand by.
-fn counted(set: &Set, exists: bool, before: Counters) -> Try<i64> {
+pub(super) fn counted(set: &Set, exists: bool, before: Counters) -> Try<i64> {
     let target = signed(set.target);
     let sold_since = match set.count {
         Count::Create if exists => {
@@ -328,4 +307,58 @@ fn check_on_hand(name: &str, found: &dyn Display, location: &Id, before: Counter
         ));
     }
     Ok(())
+}
+
+pub(super) fn check_set(set: &Set) -> Try<()> {
+    if set.target > QUANTITY_MAX {
+        return Err(invalid("on_hand", set.target, format!("0..={QUANTITY_MAX}")));
+    }
+    Ok(())
+}
+
+pub(super) fn no_more_locations(location: &Id) -> Refusal {
+    Refusal::Invalid(vec![field(
+        "location",
+        location,
+        format!("a location that exists: a SKU has at most {LOCATIONS_MAX}"),
+    )])
+}
+
+pub(super) fn check_adjust(adjust: &Adjust) -> Try<()> {
+    if adjust.delta == 0 || adjust.delta.unsigned_abs() > QUANTITY_MAX {
+        return Err(invalid(
+            "delta",
+            adjust.delta,
+            format!("-{QUANTITY_MAX}..=-1, 1..={QUANTITY_MAX}"),
+        ));
+    }
+    Ok(())
+}
+
+pub(super) fn adjusted(adjust: &Adjust, before: Counters) -> Try<()> {
+    check_on_hand("delta", &adjust.delta, &adjust.location, before, adjust.delta)
+}
+
+pub(super) fn check_transfer(transfer: &Transfer) -> Try<()> {
+    if transfer.quantity == 0 || transfer.quantity > QUANTITY_MAX {
+        return Err(invalid(
+            "quantity",
+            transfer.quantity,
+            format!("1..={QUANTITY_MAX}"),
+        ));
+    }
+    if transfer.from == transfer.to {
+        return Err(invalid("to", &transfer.to, "another location than \"from\""));
+    }
+    Ok(())
+}
+
+pub(super) fn transferred(transfer: &Transfer, location: &Id, before: Counters) -> Try<()> {
+    let units = signed(transfer.quantity);
+    let delta = if *location == transfer.from {
+        units.saturating_neg()
+    } else {
+        units
+    };
+    check_on_hand("quantity", &transfer.quantity, location, before, delta)
 }

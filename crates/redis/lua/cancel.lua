@@ -1,0 +1,52 @@
+#!lua flags=allow-oom
+-- cancel: reserved units go back, a batch of them; an id that never came is sealed
+-- KEYS[1] meta          hash    rw  the shard: epoch, open, tip, clock, counts
+-- KEYS[2] reservations  hash    rw  every reservation that is held
+-- KEYS[3] returns       hash    rw  every return that is held
+-- KEYS[4] commands      hash    rw  every stock command that is held
+-- KEYS[5] ends          zset    rw  seconds with ends; their lists are end:SECOND beside it
+-- KEYS[6] usage         hash    rw  owner usage of tracked SKUs
+-- KEYS[7] markers       hash    rw  SKUs that are being loaded or that nobody knows
+-- KEYS[8] ended         list    rw  what may be forgotten, oldest first
+-- KEYS[9] outbox        stream  rw  entries; SKUs are hashes sku:NAME beside it
+-- ARGV[1] epoch   int   -   1..9007199254740991, as the ledger has it
+-- ARGV[2] tag     text  -   16 hex digits, new for every send
+-- ARGV[3] now     int   ms  0..9007199254740991; nothing is the clock of the server
+-- ARGV[4] shapes  text  -   what is asked for, MessagePack: a list of maps
+-- ARGV[5..n] commands  text  -  of each: name, number of its shape
+-- RETURNS {done, seq, tag, at, wrote, replies...}  executed; the tip; whether an entry was made
+-- RETURNS {no_meta}       nothing is there
+-- RETURNS {epoch, found}  another epoch
+-- RETURNS {closed, found} not open (or, for what runs while it is closed, open)
+-- RETURNS {damaged}       counts or types of the shard are not what a script wrote
+local OPEN = '1'
+-- @include start
+-- @include shapes
+-- @include skus
+-- @include holds
+-- @include due
+-- @include seal
+-- @include commit
+local FIRST, WIDTH = 5, 2
+
+local function cancel(name, shape)
+  local hold = find_hold(name, shape.known)
+  if not hold then return { 'sealed', seal(name, shape.actor, shape.reason) } end
+  local before = hold.status
+  if before == 'x' then stop('replayed', shown(hold)) end
+  if before == 'c' then stop('already_confirmed', shown(hold)) end
+  -- Of one that is over, the units went back when it ended.
+  if before == 'p' then release(hold) end
+  hold.status = 'x'
+  return turn(hold, 'X', before, shape.actor, shape.reason)
+end
+
+local names = {}
+for i = FIRST, #ARGV, WIDTH do names[#names + 1] = ARGV[i] end
+fetch(names)
+local replies, number = {}, 0
+for i = FIRST, #ARGV, WIDTH do
+  number = number + 1
+  replies[number] = guarded(cancel, ARGV[i], shapes[tonumber(ARGV[i + 1])])
+end
+return commit(replies, number)
