@@ -13,11 +13,10 @@
 -- ARGV[2] tag     text  -   16 hex digits, new for every send
 -- ARGV[3] now     int   ms  0..9007199254740991; nothing is the clock of the server
 -- ARGV[4..n] changes  text  -  of each: R (grant) or E (extend), name, the reservation packed
--- RETURNS {done, seq, tag, at, wrote, replies...}  executed; the tip; whether an entry was made
--- RETURNS {no_meta}       nothing is there
--- RETURNS {epoch, found}  another epoch
--- RETURNS {closed, found} not open (or, for what runs while it is closed, open)
--- RETURNS {damaged}       counts or types of the shard are not what a script wrote
+-- RETURNS {done, epoch, seq, tag, clock, wrote, replies...}  the tip after it; whether an entry was made
+-- RETURNS {no_meta} or {damaged} or {epoch, found} or {closed, found}  the shard is another one
+local argv = ARGV
+local EPOCH, TAG, NOW = argv[1], argv[2], argv[3]
 local OPEN = '0'
 -- @include start
 -- @include skus
@@ -104,11 +103,11 @@ local function extend(name, packed)
 end
 
 local names = {}
-for i = FIRST, #ARGV, WIDTH do names[#names + 1] = ARGV[i + 1] end
+for i = FIRST, #argv, WIDTH do names[#names + 1] = argv[i + 1] end
 fetch(names)
 local replies, number = {}, 0
-for i = FIRST, #ARGV, WIDTH do
+for i = FIRST, #argv, WIDTH do
   number = number + 1
-  replies[number] = guarded(ARGV[i] == 'R' and reserve or extend, ARGV[i + 1], ARGV[i + 2])
+  replies[number] = guarded(argv[i] == 'R' and reserve or extend, argv[i + 1], argv[i + 2])
 end
 return commit(replies, number)

@@ -14,11 +14,10 @@
 -- ARGV[3] now     int   ms  0..9007199254740991; nothing is the clock of the server
 -- ARGV[4] shapes  text  -   what is asked for, MessagePack: a list of maps
 -- ARGV[5..n] commands  text  -  of each: name, owner, digest, number of its shape
--- RETURNS {done, seq, tag, at, wrote, replies...}  executed; the tip; whether an entry was made
--- RETURNS {no_meta}       nothing is there
--- RETURNS {epoch, found}  another epoch
--- RETURNS {closed, found} not open (or, for what runs while it is closed, open)
--- RETURNS {damaged}       counts or types of the shard are not what a script wrote
+-- RETURNS {done, epoch, seq, tag, clock, wrote, replies...}  the tip after it; whether an entry was made
+-- RETURNS {no_meta} or {damaged} or {epoch, found} or {closed, found}  the shard is another one
+local argv = ARGV
+local EPOCH, TAG, NOW = argv[1], argv[2], argv[3]
 local OPEN = '1'
 -- @include start
 -- @include shapes
@@ -75,7 +74,7 @@ local function reserve(name, owner, digest, shape)
 end
 
 local names = {}
-for i = FIRST, #ARGV, WIDTH do names[#names + 1] = ARGV[i] end
+for i = FIRST, #argv, WIDTH do names[#names + 1] = argv[i] end
 fetch(names)
 
 -- The short way: one line of a plain SKU. What can be said of every command of the shape is worked out once.
@@ -102,17 +101,17 @@ local function plain_of(shape)
 end
 
 local replies, number = {}, 0
-for i = FIRST, #ARGV, WIDTH do
+for i = FIRST, #argv, WIDTH do
   number = number + 1
-  local name = ARGV[i]
-  local shape = shapes[tonumber(ARGV[i + 3])]
+  local name = argv[i]
+  local shape = shapes[tonumber(argv[i + 3])]
   if not shape.looked then plain_of(shape) end
   local place = shape.place
   local reply
   if place and not holds[name] and (forgot == 0 or known_of('r', name, shape.known) == false) then
     local quantity = shape.quantity
     if place.on_hand - place.reserved - place.safety >= quantity then
-      reply = shape.before .. ARGV[i + 2] .. shape.middle .. ARGV[i + 1] .. shape.after
+      reply = shape.before .. argv[i + 2] .. shape.middle .. argv[i + 1] .. shape.after
       if not place.touched then touch(place) end
       if shape.mode == 1 then
         place.on_hand, place.sold = place.on_hand - quantity, place.sold + quantity
@@ -131,6 +130,6 @@ for i = FIRST, #ARGV, WIDTH do
       effect_count = effect_count + 3
     end
   end
-  replies[number] = reply or guarded(reserve, name, ARGV[i + 1], ARGV[i + 2], shape)
+  replies[number] = reply or guarded(reserve, name, argv[i + 1], argv[i + 2], shape)
 end
 return commit(replies, number)

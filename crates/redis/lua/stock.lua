@@ -14,11 +14,10 @@
 -- ARGV[3] now     int   ms  0..9007199254740991; nothing is the clock of the server
 -- ARGV[4] shapes  text  -   what is asked for, MessagePack: a list of maps
 -- ARGV[5..n] commands  text  -  of each: name of the command, number of its shape
--- RETURNS {done, seq, tag, at, wrote, replies...}  executed; the tip; whether an entry was made
--- RETURNS {no_meta}       nothing is there
--- RETURNS {epoch, found}  another epoch
--- RETURNS {closed, found} not open (or, for what runs while it is closed, open)
--- RETURNS {damaged}       counts or types of the shard are not what a script wrote
+-- RETURNS {done, epoch, seq, tag, clock, wrote, replies...}  the tip after it; whether an entry was made
+-- RETURNS {no_meta} or {damaged} or {epoch, found} or {closed, found}  the shard is another one
+local argv = ARGV
+local EPOCH, TAG, NOW = argv[1], argv[2], argv[3]
 local OPEN = '1'
 -- @include start
 -- @include shapes
@@ -185,12 +184,12 @@ local function change(name, shape)
 end
 
 local names = {}
-for i = FIRST, #ARGV, WIDTH do names[#names + 1] = ARGV[i] end
+for i = FIRST, #argv, WIDTH do names[#names + 1] = argv[i] end
 if not fetch_records('c', COMMANDS, names) then return { 'damaged' } end
 local replies, number = {}, 0
-for i = FIRST, #ARGV, WIDTH do
+for i = FIRST, #argv, WIDTH do
   number = number + 1
-  replies[number] = guarded(change, ARGV[i], shapes[tonumber(ARGV[i + 1])])
+  replies[number] = guarded(change, argv[i], shapes[tonumber(argv[i + 1])])
 end
 return commit(replies, number, function()
   write_records('c', COMMANDS)

@@ -13,11 +13,9 @@
 -- ARGV[2] tag     text  -   16 hex digits, new for every send
 -- ARGV[3] now     int   ms  0..9007199254740991; nothing is the clock of the server
 -- ARGV[4] limit   int   -   1..9007199254740991
--- RETURNS {done, seq, tag, at, wrote, replies...}  executed; the tip; whether an entry was made
--- RETURNS {no_meta}       nothing is there
--- RETURNS {epoch, found}  another epoch
--- RETURNS {closed, found} not open (or, for what runs while it is closed, open)
--- RETURNS {damaged}       counts or types of the shard are not what a script wrote
+-- RETURNS {done, epoch, seq, tag, clock, wrote, replies...}  the tip after it; whether an entry was made
+-- RETURNS {no_meta} or {damaged} or {epoch, found} or {closed, found}  the shard is another one
+local EPOCH, TAG, NOW, LIMIT = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local OPEN = '1'
 -- @include start
 -- @include skus
@@ -26,7 +24,7 @@ local OPEN = '1'
 -- @include commit
 -- The replies: how many were ended, 1 if more are due, the lag in ms, how many live ones are left; then SKUs that were
 -- not held, whose reservations wait.
-local number = end_due(tonumber(ARGV[4]))
+local number = end_due(tonumber(LIMIT))
 local more = more_due()
 local lag = 0
 if more then

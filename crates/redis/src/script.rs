@@ -5,7 +5,19 @@ use stockade_scripts::source::Includes;
 use stockade_scripts::{Call, Script};
 
 /// The parts under `lua/include`.
-pub(crate) const INCLUDES: Includes = &[("meta", include_str!("../lua/include/meta.lua"))];
+pub(crate) const INCLUDES: Includes = &[
+    ("commit", include_str!("../lua/include/commit.lua")),
+    ("due", include_str!("../lua/include/due.lua")),
+    ("holds", include_str!("../lua/include/holds.lua")),
+    ("meta", include_str!("../lua/include/meta.lua")),
+    ("picks", include_str!("../lua/include/picks.lua")),
+    ("plan", include_str!("../lua/include/plan.lua")),
+    ("records", include_str!("../lua/include/records.lua")),
+    ("seal", include_str!("../lua/include/seal.lua")),
+    ("shapes", include_str!("../lua/include/shapes.lua")),
+    ("skus", include_str!("../lua/include/skus.lua")),
+    ("start", include_str!("../lua/include/start.lua")),
+];
 
 /// Declares the script of a file under `lua/`.
 macro_rules! script {
@@ -75,6 +87,7 @@ pub(crate) fn contract<S: Call>() -> Contract {
 /// Every script of this crate.
 pub(crate) fn all() -> Vec<Contract> {
     let mut all = crate::control::contracts();
+    all.extend(crate::decide::contracts());
     all.extend(crate::checks::contracts());
     all
 }

@@ -170,7 +170,7 @@ pub struct MissingSku {
 }
 
 /// What a sweep did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SweepReply {
     /// Reservations that were ended.
     pub ended: usize,
@@ -180,6 +180,8 @@ pub struct SweepReply {
     pub lag_ms: i64,
     /// Live reservations.
     pub live: u64,
+    /// SKUs, with their tenants, of reservations that are due but cannot be ended, since the SKU is not held: load them.
+    pub missing: Vec<(Id, Id)>,
 }
 
 /// The node's meta, whatever its epoch.

@@ -98,7 +98,7 @@ local function commit(replies, number, extra)
   queue(ended, SEQ)
   queue(brought, fmt('%.0f', forgot))
   if extra then extra() end
-  local answer = { 'done', seq, PREV, clock, wrote }
-  for i = 1, number do answer[i + 5] = replies[i] end
+  local answer = { 'done', tonumber(EPOCH), seq, PREV, clock, wrote }
+  for i = 1, number do answer[i + 6] = replies[i] end
   return answer
 end

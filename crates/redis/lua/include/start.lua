@@ -1,8 +1,7 @@
 -- What every decision begins with: the shard is there, of this epoch, open (`OPEN` says what is wanted), and untouched;
--- and the time. Nothing is written before `commit`.
+-- and the time. Nothing is written before `commit`. The script has bound EPOCH, TAG and NOW, its first arguments.
 local META, RESERVATIONS, RETURNS, COMMANDS, ENDS = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local USAGE, MARKERS, ENDED, OUTBOX = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
-local EPOCH, TAG = ARGV[1], ARGV[2]
 -- Keys of SKUs and buckets are built from the tag that all keys of the shard share.
 local BASE = string.sub(META, 1, -5) .. EPOCH .. ':'
 local MAX = 9007199254740991
@@ -21,16 +20,16 @@ local meta = redis.pcall('HMGET', META, 'epoch', 'open', 'seq', 'tag', 'clock', 
 if meta.err then return { 'damaged' } end
 if not (meta[1] or meta[2] or meta[3]) then return { 'no_meta' } end
 if not whole(meta[1]) then return { 'damaged' } end
-if meta[1] ~= EPOCH then return { 'epoch', meta[1] } end
-if meta[2] ~= OPEN then return { 'closed', meta[1] } end
+if meta[1] ~= EPOCH then return { 'epoch', tonumber(meta[1]) } end
+if meta[2] ~= OPEN then return { 'closed', tonumber(meta[1]) } end
 local seq, clock, forgot = whole(meta[3]), whole(meta[5]), whole(meta[6])
-local count, live, PREV = whole(meta[7]), whole(meta[8]), meta[4]
+local count, live, PREV = whole(meta[7]), whole(meta[8] or '0'), meta[4]
 if not (seq and clock and forgot and count and live and PREV) then return { 'damaged' } end
 if redis.pcall('HLEN', RESERVATIONS) ~= count then return { 'damaged' } end
 
 local last_clock = clock
 do
-  local now = whole(ARGV[3])
+  local now = whole(NOW)
   if not now then
     local time = redis.call('TIME')
     now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)

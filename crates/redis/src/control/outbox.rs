@@ -8,17 +8,13 @@ use super::reply::{decided, hex, list, natural, whether, word};
 use crate::error::CallError;
 use crate::hot::Hot;
 use crate::layout;
+use crate::packed::unpack_entry;
 use crate::script::{call, script};
 use crate::types::{Backlog, Decided};
 
 script!(READ, "read");
 script!(TRIM, "trim");
 script!(BACKLOG, "backlog");
-
-// Until the codec of entries stands beside the scripts that write them.
-fn unpack_entry(_shard: u32, _epoch: u64, _seq: u64, _tag: u64, _prev: u64, _packed: &[u8]) -> Option<Entry> {
-    None
-}
 
 /// An entry as the stream has it.
 pub(crate) struct Raw {

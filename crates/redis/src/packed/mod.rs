@@ -1,10 +1,12 @@
 //! Stored values in Rust: what `layout.rs` describes, written and read. What is read may have been changed by hand, so
 //! reading gives `None` for everything that these scripts would not have written.
 
+mod entry;
 mod records;
 mod reservation;
 mod sku;
 
+pub use entry::unpack_entry;
 pub use records::{pack_command, pack_return, unpack_command, unpack_return};
 pub use reservation::{pack_reservation, unpack_reservation};
 pub use sku::{Held, pack_sku, settings_text, unpack_counters, unpack_settings, unpack_sku};
