@@ -1,16 +1,4 @@
 -- The end of every decision: the entry first, then the writes, whose types were all seen before.
-local function hset_all(key, fields, number)
-  for first = 1, number, 4000 do
-    redis.call('HSET', key, unpack(fields, first, math.min(number, first + 3999)))
-  end
-end
-
-local function push_all(key, items)
-  for first = 1, #items, 4000 do
-    redis.call('RPUSH', key, unpack(items, first, math.min(#items, first + 3999)))
-  end
-end
-
 local function entry_bytes()
   local parts = { '1', AT, fmt('%.0f', #touched) }
   local n = 3

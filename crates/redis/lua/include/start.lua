@@ -39,6 +39,19 @@ do
 end
 local AT, SEQ = fmt('%.0f', clock), fmt('%.0f', seq + 1)
 
+-- Lua's stack takes some thousand values at a time.
+local function hset_all(key, fields, number)
+  for first = 1, number, 4000 do
+    redis.call('HSET', key, unpack(fields, first, math.min(number, first + 3999)))
+  end
+end
+
+local function push_all(key, items)
+  for first = 1, #items, 4000 do
+    redis.call('RPUSH', key, unpack(items, first, math.min(#items, first + 3999)))
+  end
+end
+
 -- Ends a command: with its reply, before anything of it has changed.
 local function stop(...) error({ ... }, 0) end
 

@@ -45,10 +45,6 @@ fn row<T>(asked: &Asked<'_>, detail: T) -> RefusedLine<T> {
     }
 }
 
-fn refused(refusal: Refusal) -> Verdict {
-    Verdict::Reply(Reply::Refused(refusal))
-}
-
 fn text(value: &Value) -> Option<String> {
     Some(word(value)?.to_owned())
 }

@@ -125,7 +125,7 @@ call! {
 pub(super) struct Again<'a> {
     pub(super) parts: Parts,
     pub(super) sent: &'a Sent,
-    pub(super) again: &'a [Rerun],
+    pub(super) changes: &'a [Rerun],
 }
 
 call! {
@@ -134,7 +134,7 @@ call! {
         |call| call.parts.all(),
     args ["epoch", "tag", "now", "changes"] |call, to| {
         sent(call.sent, to);
-        for one in call.again {
+        for one in call.changes {
             let (letter, reservation) = match one {
                 Rerun::Reserve(reservation) => ("R", reservation),
                 Rerun::Extend(reservation) => ("E", reservation),

@@ -138,7 +138,13 @@ impl Hot {
     /// window, revision or owner limit; what no longer fits becomes `lost`. The value: those that were lost.
     pub async fn rerun(&self, sent: &Sent, again: &[Rerun]) -> Result<Decided<Vec<Reservation>>, CallError> {
         let parts = Parts::new(self.keys(), sent.epoch);
-        let decided = self.run(&Again { parts, sent, again }).await?;
+        let decided = self
+            .run(&Again {
+                parts,
+                sent,
+                changes: again,
+            })
+            .await?;
         read(decided, "rerun", |raw| {
             let mut lost = Vec::new();
             for (one, value) in again.iter().zip(&raw.replies) {

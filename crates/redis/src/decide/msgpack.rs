@@ -1,4 +1,4 @@
-//! The little of MessagePack that arguments need: Redis unpacks it in C.
+//! The little of `MessagePack` that arguments need: Redis unpacks it in C.
 
 /// Writes one value after another.
 #[derive(Debug, Default)]
@@ -37,12 +37,11 @@ impl Writer {
         }
     }
     pub(super) fn signed(&mut self, number: i64) {
-        match u64::try_from(number) {
-            Ok(number) => self.number(number),
-            Err(_) => {
-                self.0.push(0xd3);
-                self.0.extend_from_slice(&number.to_be_bytes());
-            }
+        if let Ok(number) = u64::try_from(number) {
+            self.number(number);
+        } else {
+            self.0.push(0xd3);
+            self.0.extend_from_slice(&number.to_be_bytes());
         }
     }
     pub(super) fn flag(&mut self, flag: bool) {

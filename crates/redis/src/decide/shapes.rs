@@ -178,7 +178,9 @@ fn lines(to: &mut Writer, tenant: &Id, lines: &[SummedLine<'_>]) {
         to.number(u64::from(line.index));
         if !revisions.is_empty() {
             to.list(revisions.len());
-            revisions.iter().for_each(|revision| to.number(*revision));
+            for revision in revisions {
+                to.number(revision);
+            }
         }
     }
 }
@@ -253,7 +255,9 @@ fn confirm(map: &mut Map, sent: &Sent, one: &Asked<'_>, confirm: &Confirm) {
         (Ok(()), Ok(Some(units))) => {
             let to = inner.key("units");
             to.list(units.len());
-            units.iter().for_each(|units| to.number(*units));
+            for units in units {
+                to.number(units);
+            }
         }
         (Err(_), _) | (_, Err(_)) => inner.key("invalid").flag(true),
     }
@@ -365,7 +369,9 @@ fn changes(map: &mut Map, changes: &Changes) {
     if let Some(order) = &changes.order {
         let to = map.key("order");
         to.list(order.len());
-        order.iter().for_each(|location| to.text(location.as_str()));
+        for location in order {
+            to.text(location.as_str());
+        }
     }
     for (name, change) in [("paused", changes.paused), ("split", changes.split)] {
         if let Some(flag) = change {

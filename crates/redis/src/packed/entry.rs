@@ -56,15 +56,12 @@ impl<'a> Parts<'a> {
     fn next(&mut self, raw: usize) -> Option<&'a [u8]> {
         let rest = self.0?;
         let text = rest.get(raw..)?;
-        match text.iter().position(|byte| *byte == FS as u8) {
-            Some(at) => {
-                self.0 = Some(&text[at + 1..]);
-                Some(&rest[..raw + at])
-            }
-            None => {
-                self.0 = None;
-                Some(rest)
-            }
+        if let Some(at) = text.iter().position(|byte| *byte == FS as u8) {
+            self.0 = Some(&text[at + 1..]);
+            Some(&rest[..raw + at])
+        } else {
+            self.0 = None;
+            Some(rest)
         }
     }
     fn text(&mut self) -> Option<&'a str> {
