@@ -74,7 +74,9 @@ fn on_folder(folder: &Path, limit: u64) -> Result<Answer, Failure> {
         OpenError::Locked { .. } | OpenError::Shared { .. } => {
             Failure::Other(format!("{e}; or leave out --data to ask the running service"))
         }
-        OpenError::Folder { .. } | OpenError::Redis { .. } | OpenError::Ledger(_) => Failure::Other(e.to_string()),
+        OpenError::Folder { .. } | OpenError::Redis { .. } | OpenError::Ledger(_) => {
+            Failure::Other(e.to_string())
+        }
     })?;
     let ledger = Sqlite::open(folder).map_err(other)?;
     let view = ledger.view().map_err(other)?;

@@ -8,6 +8,7 @@ use axum::http::header::{
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use stockade::Answered;
 use stockade_core::{Done, DoneCode, Subject};
 use utoipa::ToSchema;
 
@@ -23,7 +24,7 @@ const BODY_BYTES: usize = 512;
 #[derive(Debug)]
 pub(crate) enum Answer {
     /// A command that is done, or a record that was read.
-    Done { done: Done, created: bool },
+    Done { answered: Answered, created: bool },
     /// Bytes that are ready.
     Bytes {
         content_type: &'static str,
@@ -37,23 +38,26 @@ pub(crate) enum Answer {
         body: crate::pieces::Pieces,
     },
     /// Many answers in one.
-    Batch(Vec<Result<Done, Problem>>),
+    Batch(Vec<Result<Answered, Problem>>),
 }
 
 impl Answer {
     /// A command that creates a reservation or SKU when it is done now.
-    pub(crate) fn granted(done: Done) -> Self {
-        let created = match (&done.code, &done.subject) {
+    pub(crate) fn granted(answered: Answered) -> Self {
+        let created = match (&answered.done.code, &answered.done.subject) {
             (DoneCode::Ok, Subject::Stock(subject)) => subject.created,
             (DoneCode::Ok, Subject::Reservation(_) | Subject::Return(_)) => true,
             (DoneCode::Replayed | DoneCode::Sealed, _) => false,
         };
-        Self::Done { done, created }
+        Self::Done { answered, created }
     }
 
     /// A command that changes, or a read.
-    pub(crate) fn changed(done: Done) -> Self {
-        Self::Done { done, created: false }
+    pub(crate) fn changed(answered: Answered) -> Self {
+        Self::Done {
+            answered,
+            created: false,
+        }
     }
 
     /// Something to be shown as JSON.
@@ -68,12 +72,12 @@ impl Answer {
     /// The codes to count.
     pub(crate) fn codes(&self, mut each: impl FnMut(Code)) {
         match self {
-            Self::Done { done, .. } => each(done_code(done)),
+            Self::Done { answered, .. } => each(done_code(&answered.done)),
             Self::Bytes { .. } | Self::Pieces { .. } => each(Code::Ok),
             Self::Batch(results) => {
                 for result in results {
                     each(match result {
-                        Ok(done) => done_code(done),
+                        Ok(answered) => done_code(&answered.done),
                         Err(problem) => problem.code(),
                     });
                 }
@@ -96,7 +100,7 @@ fn done_code(done: &Done) -> Code {
 pub(crate) struct ReservationAnswer<'a> {
     /// `ok`, `replayed` or `sealed`.
     code: &'static str,
-    /// Whether the ledger has it; always true on one machine.
+    /// Whether the ledger has it; always true with the hot tier in memory.
     recorded: bool,
     reservation: ReservationView<'a>,
 }
@@ -107,7 +111,7 @@ pub(crate) struct ReservationAnswer<'a> {
 pub(crate) struct ReturnAnswer<'a> {
     /// `ok` or `replayed`.
     code: &'static str,
-    /// Whether the ledger has it; always true on one machine.
+    /// Whether the ledger has it; always true with the hot tier in memory.
     recorded: bool,
     r#return: ReturnView<'a>,
     reservation: ReservationView<'a>,
@@ -135,17 +139,19 @@ enum DoneView<'a> {
 }
 
 impl<'a> DoneView<'a> {
-    fn of(done: &'a Done) -> Self {
+    fn of(answered: &'a Answered) -> Self {
+        let Answered { done, recorded } = answered;
+        let recorded = *recorded;
         let code = done_code(done).as_str();
         match &done.subject {
             Subject::Reservation(reservation) => Self::Reservation(ReservationAnswer {
                 code,
-                recorded: true,
+                recorded,
                 reservation: ReservationView::of(reservation),
             }),
             Subject::Return(both) => Self::Return(ReturnAnswer {
                 code,
-                recorded: true,
+                recorded,
                 r#return: ReturnView::of(&both.0),
                 reservation: ReservationView::of(&both.1),
             }),
@@ -163,7 +169,7 @@ impl<'a> DoneView<'a> {
 #[schema(as = BatchAnswer)]
 pub(crate) struct BatchAnswer<'a> {
     #[schema(value_type = Vec<BatchResult<'a>>)]
-    results: Each<'a, Result<Done, Problem>>,
+    results: Each<'a, Result<Answered, Problem>>,
 }
 
 /// One answer of a batch: what the same request alone would have been answered with.
@@ -183,13 +189,17 @@ enum BatchBody<'a> {
     Problem(Box<ProblemView<'a>>),
 }
 
-impl super::view::Shown for Result<Done, Problem> {
+impl super::view::Shown for Result<Answered, Problem> {
     type View<'a> = BatchResult<'a>;
     fn view(&self) -> BatchResult<'_> {
         match self {
-            Ok(done) => BatchResult {
-                status: if done.code == DoneCode::Ok { 201 } else { 200 },
-                body: BatchBody::Done(DoneView::of(done)),
+            Ok(answered) => BatchResult {
+                status: if answered.done.code == DoneCode::Ok {
+                    201
+                } else {
+                    200
+                },
+                body: BatchBody::Done(DoneView::of(answered)),
             },
             Err(problem) => BatchResult {
                 status: problem.code().status(),
@@ -231,7 +241,7 @@ impl Answer {
     pub(crate) fn into_response(self) -> Response {
         let written = match &self {
             Self::Bytes { .. } | Self::Pieces { .. } => Ok(Vec::new()),
-            Self::Done { done, .. } => to_bytes(&DoneView::of(done), BODY_BYTES),
+            Self::Done { answered, .. } => to_bytes(&DoneView::of(answered), BODY_BYTES),
             Self::Batch(results) => to_bytes(
                 &BatchAnswer {
                     results: Each(results),
@@ -259,14 +269,14 @@ impl Answer {
                 response
             }
             Self::Batch(_) => response(StatusCode::OK, "application/json", bytes),
-            Self::Done { done, created } => {
+            Self::Done { answered, created } => {
                 let status = if created {
                     StatusCode::CREATED
                 } else {
                     StatusCode::OK
                 };
                 let mut response = response(status, "application/json", bytes);
-                if let Subject::Stock(subject) = &done.subject {
+                if let Subject::Stock(subject) = &answered.done.subject {
                     let tag = HeaderValue::from_str(&format!("\"{}\"", subject.stock.revision));
                     if let Ok(tag) = tag {
                         response.headers_mut().insert(ETAG, tag);

@@ -7,8 +7,8 @@ use axum::extract::Request;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use bytes::Bytes;
-use stockade::Stockade;
-use stockade_core::{Action, Command, Done, Id};
+use stockade::{Answered, Durability, Stockade};
+use stockade_core::{Action, Command, Id};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
@@ -167,10 +167,22 @@ impl App {
     }
 
     /// Does a command. When the caller hangs up or the time is over the command is still done whole, or not at all.
-    pub(crate) async fn submit(&self, caller: &Caller, action: Action) -> Result<Done, Problem> {
+    pub(crate) async fn submit(&self, caller: &Caller, action: Action) -> Result<Answered, Problem> {
+        self.submit_with(caller, action, None).await
+    }
+
+    /// Does a command that may say when it wants to be answered.
+    pub(crate) async fn submit_with(
+        &self,
+        caller: &Caller,
+        action: Action,
+        durability: Option<Durability>,
+    ) -> Result<Answered, Problem> {
         let ask = Ask::about(&action);
         let command = Self::command(caller, action);
-        match timeout(self.limits.answer_within, self.store.submit(command)).await {
+        let durability = durability.unwrap_or(self.store.durability());
+        let submitting = self.store.submit_with(command, durability);
+        match timeout(self.limits.answer_within, submitting).await {
             Ok(result) => result.map_err(|error| Problem::from(error).asked(ask)),
             Err(_) => Err(Problem::OutcomeUnknown {
                 why: self.too_late(),
@@ -184,14 +196,17 @@ impl App {
         &self,
         caller: &Caller,
         actions: Vec<Action>,
-    ) -> Result<Vec<Result<Done, Problem>>, Problem> {
+        durability: Option<Durability>,
+    ) -> Result<Vec<Result<Answered, Problem>>, Problem> {
         // Only reservations come in batches.
         let ask = Ask::ByReservation;
         let commands = actions
             .into_iter()
             .map(|action| Self::command(caller, action))
             .collect();
-        match timeout(self.limits.answer_within, self.store.submit_many(commands)).await {
+        let durability = durability.unwrap_or(self.store.durability());
+        let submitting = self.store.submit_many_with(commands, durability);
+        match timeout(self.limits.answer_within, submitting).await {
             Ok(results) => Ok(results
                 .into_iter()
                 .map(|result| result.map_err(|error| Problem::from(error).asked(ask)))
@@ -217,7 +232,10 @@ impl App {
     /// Reads one record.
     pub(crate) async fn show(&self, caller: &Caller, action: Action) -> Result<Answer, Problem> {
         let command = Self::command(caller, action);
-        Ok(Answer::changed(self.ask(self.store.submit(command)).await?))
+        Ok(Answer::changed(
+            self.ask(self.store.submit_with(command, self.store.durability()))
+                .await?,
+        ))
     }
 
     /// Audits, however long it takes. When the caller hangs up it goes on, and so does the refusal of another one.

@@ -1,6 +1,7 @@
 //! The bodies that requests may have: which fields, of which kinds, and the actions that they become.
 
 use smallvec::SmallVec;
+use stockade::Durability;
 use stockade_core::{
     AskLine, Changes, ConfirmPayload, Count, Id, LINES_MAX, LOCATIONS_MAX, Mode, PickLine, Reason, Reserve,
     TTL_MS_DEFAULT, TTL_MS_MAX,
@@ -34,8 +35,7 @@ const LOCATION_ORDER: ListShape = ListShape {
     like: r#""default""#,
 };
 const MODES: Choice<Mode> = Choice(&[("reserve", Mode::Reserve), ("deduct", Mode::Deduct)]);
-/// On one machine every answer is recorded, so that both words mean the same.
-const DURABILITIES: Choice<()> = Choice(&[("hot", ()), ("ledger", ())]);
+const DURABILITIES: Choice<Durability> = Choice(&[("hot", Durability::Hot), ("ledger", Durability::Ledger)]);
 const TTL_SECONDS: Whole = Whole(1..=(TTL_MS_MAX / 1_000).cast_unsigned());
 
 /// How a reservation is asked for.
@@ -77,13 +77,9 @@ pub(crate) struct ReserveBody {
     /// How long the units are held: 1..=2592000, 1800 when not given.
     #[schema(value_type = u64, required = false, minimum = 1, maximum = 2_592_000)]
     ttl_seconds: Option<u64>,
-    /// `hot` or `ledger`; on one machine every answer is recorded first.
+    /// `hot`: answered when it is decided; `ledger`: when it is recorded. With the hot tier in memory always the latter.
     #[schema(value_type = DurabilityWord, required = false)]
-    #[expect(
-        dead_code,
-        reason = "checked when read; both words mean the same on one machine"
-    )]
-    durability: Option<()>,
+    durability: Option<Durability>,
     /// The owner's own pending reservation that this one takes the place of.
     #[schema(value_type = String, required = false, min_length = 1, max_length = 128)]
     supersedes: Option<Id>,
@@ -114,6 +110,11 @@ impl ReserveBody {
 
     pub(crate) fn id(&mut self) -> Option<Id> {
         self.id.take()
+    }
+
+    /// When it wants to be answered, if it says so.
+    pub(crate) fn durability(&self) -> Option<Durability> {
+        self.durability
     }
 
     pub(crate) fn command(self, id: Id) -> Reserve {
@@ -214,7 +215,7 @@ pub(crate) struct BatchBody {
 }
 
 /// Reads a batch: one verdict for each reservation, since they do not depend on each other.
-pub(crate) fn read_batch(body: &mut Object<'_, '_>) -> Option<Vec<Result<Reserve, super::problem::Problem>>> {
+pub(crate) fn read_batch(body: &mut Object<'_, '_>) -> Option<Vec<BatchItem>> {
     body.need_list("reservations", &RESERVATIONS, |text, _, _| {
         let mut faults = Faults::default();
         let read = Object::read(text, Path::Root, &mut faults, |item| {
@@ -222,11 +223,15 @@ pub(crate) fn read_batch(body: &mut Object<'_, '_>) -> Option<Vec<Result<Reserve
         });
         let reserve = read.and_then(|mut read| {
             let id = read.id()?;
-            Some(read.command(id))
+            let durability = read.durability();
+            Some((read.command(id), durability))
         });
         Some(faults.done(reserve))
     })
 }
+
+/// A reservation of a batch and when it wants to be answered, or what is wrong with it.
+type BatchItem = Result<(Reserve, Option<Durability>), super::problem::Problem>;
 
 /// What is confirmed; without lines everything.
 #[derive(Debug, ToSchema)]

@@ -28,6 +28,15 @@ pub(crate) struct Service {
 impl Service {
     /// Starts `serve` on `data` and waits until it takes requests. Its log goes into `log`.
     pub(crate) async fn start(data: &Path, log: &Path) -> Result<Self, LoadError> {
+        Self::start_on(data, log, None).await
+    }
+
+    /// The same with the hot tier on a Redis: its address, and what its keys begin with.
+    pub(crate) async fn start_on(
+        data: &Path,
+        log: &Path,
+        redis: Option<(&str, &str)>,
+    ) -> Result<Self, LoadError> {
         let io = |what| move |source| LoadError::Io { what, source };
         let program = std::env::current_exe().map_err(io("finding this program's own file"))?;
         let log_file = std::fs::File::options()
@@ -39,6 +48,12 @@ impl Service {
         command
             .args(["serve", "--listen", "127.0.0.1:0", "--data"])
             .arg(data);
+        if let Some((url, prefix)) = redis {
+            // The address may hold a password, which a command line would show to everybody.
+            command
+                .env("STOCKADE_REDIS", url)
+                .env("STOCKADE_REDIS_PREFIX", prefix);
+        }
         command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

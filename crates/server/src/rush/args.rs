@@ -42,6 +42,10 @@ pub(crate) struct Args {
     /// Drive the service at this address, as `http://127.0.0.1:7077`.
     #[arg(long, value_name = "URL")]
     pub(crate) url: Option<String>,
+    /// Let this Redis decide, in the service that is started for the drill; its keys begin with "stockade-rush" and are
+    /// left there, to be looked at.
+    #[arg(long, value_name = "URL", conflicts_with = "url")]
+    pub(crate) redis: Option<String>,
     /// Repeat the choices of an earlier run's buyers; how their requests fall together is new each time.
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,

@@ -115,9 +115,16 @@ async fn drill(args: &Args) -> Result<Run, LoadError> {
     let folder = fresh_folder("stockade-rush-", args.json)?;
     // Dropped before the folder, whatever happens: a service is not left behind, nor does it write into a folder that
     // is being removed.
-    let service = Service::start(&folder.path().join("data"), &folder.path().join("service.log")).await?;
+    let (data, log) = (folder.path().join("data"), folder.path().join("service.log"));
+    // Keys of its own: nothing else on that Redis is touched, and nothing of another run is in the way.
+    let prefix = fresh_run_name();
+    let redis = args.redis.as_deref().map(|url| (url, prefix.as_str()));
+    let service = Service::start_on(&data, &log, redis).await?;
     let run = against(args, service.target()?).await?;
     service.stop().await?;
+    if redis.is_some() && !args.json {
+        println!("its keys are still in Redis: redis-cli --scan --pattern '{{{prefix}:0}}:*:sku:*'");
+    }
     folder.close().map_err(|source| LoadError::Io {
         what: "removing the temporary folder",
         source,

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Parser;
+use stockade::{Durability, RedisOptions};
 use stockade_core::LateConfirm;
 
-use super::settings::{Given, Late, LogLevel};
+use super::settings::{Given, Late, LogLevel, When};
 use crate::http::AccessLog;
 use crate::keys::Keys;
 
@@ -70,6 +71,20 @@ impl Config {
         store.keep_ended = at_least(0, "keep-ended", set.keep_ended)? as usize;
         let seconds = at_least(0, "keep-ended-seconds", set.keep_ended_seconds)?;
         store.keep_ended_ms = i64::from(seconds) * 1_000;
+        store.durability = match set.durability {
+            Some(When::Ledger) => Durability::Ledger,
+            Some(When::Hot) | None => Durability::Hot,
+        };
+        if let Some(url) = set.redis {
+            let mut redis = RedisOptions::new(url);
+            redis.prefix = set.redis_prefix.ok_or_else(|| missing("redis-prefix"))?;
+            redis.connections = at_least(1, "redis-connections", set.redis_connections)? as usize;
+            redis.connect_within = within("redis-connect-timeout-ms", set.redis_connect_timeout_ms)?;
+            redis.reply_within = within("redis-reply-timeout-ms", set.redis_reply_timeout_ms)?;
+            let seconds = at_least(1, "backlog-seconds", set.backlog_seconds)?;
+            redis.backlog_within = Duration::from_secs(u64::from(seconds));
+            store.redis = Some(redis);
+        }
         let listen = address(&set.listen.ok_or_else(|| missing("listen"))?)?;
         let keys = Keys::open(&data, set.require_keys == Some(true))?;
         if keys.is_none() {

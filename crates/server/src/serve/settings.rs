@@ -64,6 +64,27 @@ pub(crate) struct Given {
     /// How long ended ids are kept in memory, at least 10. [default: 86400]
     #[arg(long, env = "STOCKADE_KEEP_ENDED_SECONDS", value_name = "SECONDS")]
     pub(crate) keep_ended_seconds: Option<u32>,
+    /// Let this Redis or Valkey decide: redis://[user[:password]@]host[:port][/db]. Without it this process decides.
+    #[arg(long, env = "STOCKADE_REDIS", value_name = "URL")]
+    pub(crate) redis: Option<String>,
+    /// First part of every key in Redis: one for each data folder. [default: stockade]
+    #[arg(long, env = "STOCKADE_REDIS_PREFIX", value_name = "TEXT")]
+    pub(crate) redis_prefix: Option<String>,
+    /// How many connections to Redis the decisions are spread over. [default: 1]
+    #[arg(long, env = "STOCKADE_REDIS_CONNECTIONS", value_name = "N")]
+    pub(crate) redis_connections: Option<u32>,
+    /// How long connecting to Redis may take. [default: 2000]
+    #[arg(long, env = "STOCKADE_REDIS_CONNECT_TIMEOUT_MS", value_name = "MS")]
+    pub(crate) redis_connect_timeout_ms: Option<u32>,
+    /// How long a reply of Redis may take before its ids are sent again. [default: 2000]
+    #[arg(long, env = "STOCKADE_REDIS_REPLY_TIMEOUT_MS", value_name = "MS")]
+    pub(crate) redis_reply_timeout_ms: Option<u32>,
+    /// How far the ledger may lag behind Redis; at 80 % of it reservations are refused. [default: 10]
+    #[arg(long, env = "STOCKADE_BACKLOG_SECONDS", value_name = "SECONDS")]
+    pub(crate) backlog_seconds: Option<u32>,
+    /// When a reservation is answered that does not say: when Redis decided, or when it is recorded. [default: hot]
+    #[arg(long, env = "STOCKADE_DURABILITY", value_name = "WHEN")]
+    pub(crate) durability: Option<When>,
 }
 
 impl Given {
@@ -86,6 +107,13 @@ impl Given {
             backlog_commands: Some(65_536),
             keep_ended: Some(1_000_000),
             keep_ended_seconds: Some(86_400),
+            redis: None,
+            redis_prefix: Some("stockade".to_owned()),
+            redis_connections: Some(1),
+            redis_connect_timeout_ms: Some(2_000),
+            redis_reply_timeout_ms: Some(2_000),
+            backlog_seconds: Some(10),
+            durability: Some(When::Hot),
         }
     }
 
@@ -136,6 +164,14 @@ impl From<LogLevel> for tracing::level_filters::LevelFilter {
             LogLevel::Trace => Self::TRACE,
         }
     }
+}
+
+/// When a reservation is answered.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum When {
+    Hot,
+    Ledger,
 }
 
 /// What a confirm after the end does.

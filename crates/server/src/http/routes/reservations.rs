@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::extract::{Request, State};
 use axum::response::Response;
 use serde::Serialize;
+use stockade::Durability;
 use stockade_core::{Action, Cancel, Confirm, Extend, Reservation, Return, Status};
 use stockade_ledger::ReservationQuery;
 use utoipa::ToSchema;
@@ -48,10 +49,10 @@ pub(crate) async fn reserve(State(app): State<Arc<App>>, request: Request) -> Re
     app.answer(Route::Reserve, request, |app, request| async move {
         let mut read = app.read(request, ReserveBody::read).await?;
         let id = agreed_id(read.header_id.take(), read.body.id())?;
-        let reserve = read.body.command(id);
-        Ok(Answer::granted(
-            app.submit(&read.caller, Action::Reserve(reserve)).await?,
-        ))
+        let durability = read.body.durability();
+        let reserve = Action::Reserve(read.body.command(id));
+        let answered = app.submit_with(&read.caller, reserve, durability).await?;
+        Ok(Answer::granted(answered))
     })
     .await
 }
@@ -71,16 +72,26 @@ pub(crate) async fn batch(State(app): State<Arc<App>>, request: Request) -> Resp
         let read = app.read(request, |object, _| read_batch(object)).await?;
         let mut actions = Vec::with_capacity(read.body.len());
         let mut invalid = Vec::new();
+        let mut durability = None;
         for (index, item) in read.body.into_iter().enumerate() {
             match item {
-                Ok(reserve) => actions.push(Action::Reserve(reserve)),
+                Ok((reserve, asked)) => {
+                    actions.push(Action::Reserve(reserve));
+                    // They are answered together: one that waits for the ledger makes all wait.
+                    durability = match (durability, asked) {
+                        (Some(Durability::Ledger), _) | (_, Some(Durability::Ledger)) => {
+                            Some(Durability::Ledger)
+                        }
+                        (before, asked) => asked.or(before),
+                    };
+                }
                 Err(problem) => invalid.push((index, problem)),
             }
         }
         let mut results = if actions.is_empty() {
             Vec::new()
         } else {
-            app.submit_many(&read.caller, actions).await?
+            app.submit_many(&read.caller, actions, durability).await?
         };
         // In rising order, so that each lands where it stood.
         for (index, problem) in invalid {
