@@ -7,6 +7,7 @@ mod keys;
 mod load;
 mod pieces;
 mod rush;
+mod seen;
 mod serve;
 
 use std::process::ExitCode;

@@ -5,14 +5,14 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, RETRY_AFTER, USER_AGENT};
-use axum::http::{HeaderValue, Method, Request, StatusCode, Uri};
+use axum::http::{HeaderValue, Method, Request, StatusCode};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::TokioIo;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
+use super::connect::{NoConnection, Stream, Target};
 use super::output::Problem;
 use super::{Failure, Service};
 
@@ -58,25 +58,14 @@ pub(crate) fn query(parameters: &[(&str, Option<String>)]) -> String {
 pub(super) struct Door {
     /// Its address, for messages.
     pub(super) base: String,
-    host: String,
-    port: u16,
-    authority: String,
+    target: Target,
     authorization: Option<HeaderValue>,
 }
 
 impl Door {
     pub(super) fn of(service: &Service) -> Result<Self, Failure> {
         let base = service.url.trim_end_matches('/');
-        let uri: Uri = base
-            .parse()
-            .map_err(|e| Failure::Usage(format!("--url {base}: {e}")))?;
-        let host = match (uri.scheme_str(), uri.host()) {
-            (Some("http"), Some(host)) if uri.path() == "/" && uri.query().is_none() => host,
-            _ => {
-                let hint = "give it as http://HOST:PORT";
-                return Err(Failure::Usage(format!("--url {base}: {hint}")));
-            }
-        };
+        let target = Target::of(base, service.credentials.ca.as_deref())?;
         let key = service.credentials.key().map_err(Failure::Usage)?;
         let authorization = key
             .map(|key| HeaderValue::from_str(&format!("Bearer {}", key.reveal())))
@@ -84,15 +73,13 @@ impl Door {
             .map_err(|_| Failure::Usage("the API key has characters that no key has".to_owned()))?;
         Ok(Self {
             base: base.to_owned(),
-            host: host.trim_start_matches('[').trim_end_matches(']').to_owned(),
-            port: uri.port_u16().unwrap_or(80),
-            authority: uri.authority().map_or(host, |a| a.as_str()).to_owned(),
+            target,
             authorization,
         })
     }
 
-    pub(super) async fn connect(&self) -> std::io::Result<TcpStream> {
-        TcpStream::connect((self.host.as_str(), self.port)).await
+    pub(super) async fn connect(&self) -> Result<Box<dyn Stream>, NoConnection> {
+        self.target.connect().await
     }
 
     pub(super) fn request<B>(
@@ -105,7 +92,7 @@ impl Door {
         let mut request = Request::builder()
             .method(method)
             .uri(path)
-            .header(HOST, &self.authority)
+            .header(HOST, &self.target.authority)
             .header(USER_AGENT, AGENT)
             .header(CONTENT_TYPE, content_type)
             .body(body)
@@ -116,8 +103,17 @@ impl Door {
         Ok(request)
     }
 
-    /// Why nobody could be reached.
-    pub(super) fn closed(&self, why: &str) -> Failure {
+    /// Why nobody could be reached, or nobody who can be trusted.
+    pub(super) fn refused(&self, no: &NoConnection) -> Failure {
+        match no {
+            NoConnection::NotThere(why) => self.closed(why),
+            NoConnection::Untrusted(why) => {
+                Failure::Unreachable(format!("cannot trust the service at {}: {why}", self.base))
+            }
+        }
+    }
+
+    fn closed(&self, why: &str) -> Failure {
         let hint = "is it running? start it with `stockade serve`, or give its address with --url";
         Failure::Unreachable(format!(
             "cannot reach the service at {}: {why}; {hint}",
@@ -136,8 +132,8 @@ pub(crate) struct Answer {
 
 /// Why a request had no answer.
 enum Unanswered {
-    /// Nobody listens: nothing was sent.
-    NotSent(String),
+    /// Nobody listens, or nobody who can be trusted: nothing was sent.
+    NotSent(NoConnection),
     /// It may have arrived.
     Unknown(String),
 }
@@ -196,12 +192,11 @@ pub(crate) async fn send(
                 unseen |= changes && !busy;
                 pause = retry_after.map_or(pause, |after| pause.max(after));
             }
-            Err(Unanswered::NotSent(why)) if !unseen => {
-                return Err(door.closed(&why));
+            Err(Unanswered::NotSent(no)) if !unseen => return Err(door.refused(&no)),
+            Err(Unanswered::NotSent(no)) if tries == TRIES_MAX => {
+                return Err(unknown(tries, no.why()));
             }
-            Err(Unanswered::NotSent(why) | Unanswered::Unknown(why)) if tries == TRIES_MAX => {
-                return Err(unknown(tries, &why));
-            }
+            Err(Unanswered::Unknown(why)) if tries == TRIES_MAX => return Err(unknown(tries, &why)),
             Err(Unanswered::NotSent(_)) => {}
             Err(Unanswered::Unknown(_)) => unseen = changes,
         }
@@ -214,10 +209,7 @@ async fn exchange(
     door: &Door,
     request: Request<Full<Bytes>>,
 ) -> Result<(StatusCode, Option<Duration>, String), Unanswered> {
-    let stream = door
-        .connect()
-        .await
-        .map_err(|e| Unanswered::NotSent(e.to_string()))?;
+    let stream = door.connect().await.map_err(Unanswered::NotSent)?;
     let unknown = |e: hyper::Error| Unanswered::Unknown(e.to_string());
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
         .await

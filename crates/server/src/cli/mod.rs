@@ -2,6 +2,7 @@
 
 pub(crate) mod audit;
 mod client;
+mod connect;
 mod export;
 mod import;
 pub(crate) mod movements;
@@ -40,7 +41,7 @@ pub(crate) struct Service {
     pub(crate) timeout_ms: u64,
 }
 
-/// The API key of a command line.
+/// The API key of a command line, and whom it trusts.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct Credentials {
     /// The API key. Others on this machine can see the flags of a process: the environment or a file hides it better.
@@ -49,6 +50,9 @@ pub(crate) struct Credentials {
     /// A file with the API key.
     #[arg(long, env = "STOCKADE_KEY_FILE", value_name = "FILE")]
     key_file: Option<PathBuf>,
+    /// Of an https address: the certificates (PEM) of those whose signature is trusted, instead of the machine's own.
+    #[arg(long, env = "STOCKADE_CA", value_name = "FILE")]
+    pub(crate) ca: Option<PathBuf>,
 }
 
 impl Credentials {

@@ -23,7 +23,7 @@ pub(super) async fn open<B>(door: &Door, request: Request<B>) -> Result<Opened, 
 where
     B: Body<Data = Bytes, Error = std::io::Error> + Send + 'static,
 {
-    let stream = door.connect().await.map_err(|e| door.closed(&e.to_string()))?;
+    let stream = door.connect().await.map_err(|no| door.refused(&no))?;
     let (mut sender, connection) = match hyper::client::conn::http1::handshake(TokioIo::new(stream)).await {
         Ok(both) => both,
         Err(error) => return Ok(Opened::Cut(error.to_string())),

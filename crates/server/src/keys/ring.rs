@@ -2,7 +2,6 @@
 //! changes.
 
 use std::collections::HashMap;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,6 +9,8 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use stockade_core::Millis;
 use subtle::ConstantTimeEq as _;
+
+use crate::seen::Seen;
 
 use super::{FILE, Key, digest, file, public_id};
 
@@ -32,14 +33,6 @@ pub(crate) enum Denied {
 pub(crate) struct Keys {
     folder: PathBuf,
     ring: ArcSwap<HashMap<String, Arc<Key>>>,
-}
-
-/// What the file looked like when it was read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Seen {
-    inode: u64,
-    bytes: u64,
-    changed_at: (i64, i64),
 }
 
 impl Keys {
@@ -85,7 +78,7 @@ impl Keys {
         // Read once more at the start: it may have changed since it was opened.
         let mut seen = None;
         loop {
-            let now = look(&self.folder.join(FILE));
+            let now = Seen::of(&self.folder.join(FILE));
             if seen != Some(now) {
                 self.read_again();
                 seen = Some(now);
@@ -121,16 +114,6 @@ fn ring(keys: Vec<Key>) -> HashMap<String, Arc<Key>> {
     keys.into_iter()
         .map(|key| (key.public_id.clone(), Arc::new(key)))
         .collect()
-}
-
-/// What can be seen of a file without reading it; `None` if it is not there.
-fn look(path: &Path) -> Option<Seen> {
-    let about = std::fs::metadata(path).ok()?;
-    Some(Seen {
-        inode: about.ino(),
-        bytes: about.len(),
-        changed_at: (about.mtime(), about.mtime_nsec()),
-    })
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use stockade::{Durability, RedisOptions};
 use stockade_core::LateConfirm;
 
 use super::settings::{Given, Late, LogLevel, When};
+use super::tls::TlsFiles;
 use crate::http::AccessLog;
 use crate::keys::Keys;
 
@@ -30,6 +31,7 @@ pub(crate) struct Args {
 #[derive(Debug)]
 pub(crate) struct Config {
     pub(crate) listen: SocketAddr,
+    pub(crate) tls: Option<TlsFiles>,
     pub(crate) keys: Option<Arc<Keys>>,
     pub(crate) log_level: tracing::level_filters::LevelFilter,
     pub(crate) store: stockade::Options,
@@ -92,6 +94,7 @@ impl Config {
         }
         Ok(Self {
             listen,
+            tls: TlsFiles::of(set.tls_cert, set.tls_key)?,
             keys,
             log_level: set.log_level.unwrap_or(LogLevel::Info).into(),
             store,

@@ -19,9 +19,13 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::sync::Mutex;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, watch};
+use tokio_rustls::server::TlsStream;
 use tower::Service as _;
+
+use super::tls::Tls;
 
 use crate::http::Peer;
 
@@ -44,6 +48,7 @@ pub(super) struct Connections {
     head_within: Duration,
     /// Requests are told where they came from.
     show_peers: bool,
+    tls: Option<Arc<Tls>>,
     stopped: watch::Receiver<bool>,
     since: Instant,
     all_closed: Notify,
@@ -106,6 +111,7 @@ impl Connections {
         max: usize,
         head_within: Duration,
         show_peers: bool,
+        tls: Option<Arc<Tls>>,
         stopped: watch::Receiver<bool>,
     ) -> Arc<Self> {
         Arc::new(Self {
@@ -113,6 +119,7 @@ impl Connections {
             max,
             head_within,
             show_peers,
+            tls,
             stopped,
             since: Instant::now(),
             all_closed: Notify::new(),
@@ -197,7 +204,14 @@ impl Connections {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "a connection was gone at once");
         }
-        self.talk(&connection, stream, peer, router).await;
+        match &self.tls {
+            None => self.talk(&connection, stream, peer, router).await,
+            Some(tls) => {
+                if let Some(stream) = self.greet(&connection, tls, stream).await {
+                    self.talk(&connection, stream, peer, router).await;
+                }
+            }
+        }
         let mut open = self.locked();
         open.remove(&number);
         if open.is_empty() {
@@ -205,7 +219,34 @@ impl Connections {
         }
     }
 
-    async fn talk(&self, connection: &Arc<Connection>, stream: TcpStream, peer: SocketAddr, router: Router) {
+    /// Agrees on TLS; whoever is slow at it is as silent as whoever sends no head.
+    async fn greet(
+        &self,
+        connection: &Connection,
+        tls: &Tls,
+        stream: TcpStream,
+    ) -> Option<TlsStream<TcpStream>> {
+        let mut stopped = self.stopped.clone();
+        let agreed = tokio::select! {
+            agreed = tokio::time::timeout(self.head_within, tls.acceptor().accept(stream)) => agreed,
+            () = connection.make_room.notified() => return None,
+            _ = stopped.wait_for(|stopped| *stopped) => return None,
+        };
+        match agreed {
+            Ok(Ok(stream)) => return Some(stream),
+            Ok(Err(error)) => tracing::debug!(%error, "a caller did not agree on TLS"),
+            Err(_) => tracing::debug!("a caller did not agree on TLS in time"),
+        }
+        None
+    }
+
+    async fn talk(
+        &self,
+        connection: &Arc<Connection>,
+        stream: impl AsyncRead + AsyncWrite + Unpin,
+        peer: SocketAddr,
+        router: Router,
+    ) {
         let service = service_fn(|mut request: hyper::Request<Incoming>| {
             connection.silent_since.store(BUSY, Ordering::Relaxed);
             if self.show_peers {

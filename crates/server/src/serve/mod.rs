@@ -4,6 +4,7 @@ mod config;
 mod connections;
 mod settings;
 pub(crate) mod show;
+mod tls;
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -18,9 +19,11 @@ use tokio::sync::watch;
 
 pub(crate) use config::{Args, Config};
 pub(crate) use connections::allow_open_files;
+pub(crate) use tls::certificates;
 
 use crate::http::{AccessLog, App, Metrics, router};
 use connections::Connections;
+use tls::Tls;
 
 /// How often the metrics are folded and the store's health is looked at.
 const TICK: Duration = Duration::from_millis(500);
@@ -74,19 +77,38 @@ async fn serve(config: Config, json: bool) -> Result<(), String> {
     let mut terminate = signal(SignalKind::terminate()).map_err(|e| format!("cannot take signals: {e}"))?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(|e| format!("cannot take signals: {e}"))?;
 
+    let tls = config.tls.map(Tls::open).transpose()?;
+    let mut watching = Vec::new();
+    if let Some(tls) = &tls {
+        let told = signal(SignalKind::hangup()).map_err(|e| format!("cannot take signals: {e}"))?;
+        watching.push(tokio::spawn(Arc::clone(tls).watch(told)));
+    }
+
     let metrics = Metrics::install()?;
     let store = config.store.open().await.map_err(|e| open_error(&e))?;
     let app = App::new(store.clone(), metrics, config.limits, config.keys.clone());
-    let watching_keys = config.keys.map(|keys| {
+    if let Some(keys) = config.keys {
         tracing::info!(keys = keys.good(store.now()), "API keys are needed");
-        tokio::spawn(keys.watch())
-    });
+        watching.push(tokio::spawn(keys.watch()));
+    }
     let (stop, stopped) = watch::channel(false);
     let show_peers = config.limits.access_log != AccessLog::Off;
-    let connections = Connections::new(config.connections_max, config.head_within, show_peers, stopped);
+    let connections = Connections::new(
+        config.connections_max,
+        config.head_within,
+        show_peers,
+        tls.clone(),
+        stopped,
+    );
     let accepting = tokio::spawn(Arc::clone(&connections).accept(listener, router(Arc::clone(&app))));
 
-    let url = format!("http://{address}");
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    let url = format!("{scheme}://{address}");
+    if tls.is_none() && !address.ip().is_loopback() {
+        tracing::warn!(
+            "keys and orders travel in clear: give --tls-cert and --tls-key, or put a proxy with TLS before it"
+        );
+    }
     say_ready(&url, json)?;
     tracing::info!(%url, "listening");
     let failed = tokio::select! {
@@ -115,7 +137,7 @@ async fn serve(config: Config, json: bool) -> Result<(), String> {
         _ = terminate.recv() => leave_at_once(),
         _ = interrupt.recv() => leave_at_once(),
     };
-    if let Some(watching) = watching_keys {
+    for watching in watching {
         watching.abort();
     }
     tracing::info!("stopped");

@@ -31,6 +31,12 @@ pub(crate) struct Given {
     /// How much to log, to stderr. [default: info]
     #[arg(long, env = "STOCKADE_LOG_LEVEL", value_name = "LEVEL")]
     pub(crate) log_level: Option<LogLevel>,
+    /// The certificate to speak TLS with (PEM, with those that lead to its root), read again when it changes.
+    #[arg(long, env = "STOCKADE_TLS_CERT", value_name = "FILE")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// The private key of the certificate (PEM).
+    #[arg(long, env = "STOCKADE_TLS_KEY", value_name = "FILE")]
+    pub(crate) tls_key: Option<PathBuf>,
     /// Which requests have a line in the log: none, those answered with 5xx, or all. [default: off]
     #[arg(long, env = "STOCKADE_ACCESS_LOG", value_name = "WHICH")]
     pub(crate) access_log: Option<AccessLog>,
@@ -96,6 +102,8 @@ impl Given {
             require_keys: Some(false),
             metrics_open: Some(false),
             log_level: Some(LogLevel::Info),
+            tls_cert: None,
+            tls_key: None,
             access_log: Some(AccessLog::Off),
             late_confirm: Some(Late::Revive),
             body_bytes_max: Some(1 << 20),

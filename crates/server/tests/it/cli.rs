@@ -155,7 +155,7 @@ fn wrong_usage_is_exit_code_2() {
         &["stock", "configure", "A"],
         &["stock", "set", "A", "1", "--force", "--sold-seen", "1"],
         &["audit", "--data", "/nowhere/at/all"],
-        &["stock", "get", "A", "--url", "https://127.0.0.1:1"],
+        &["stock", "get", "A", "--url", "ftp://127.0.0.1:1"],
         &["stock", "get", "A", "--url", "nonsense"],
     ];
     for line in rows {

@@ -21,3 +21,4 @@ mod process;
 mod service;
 mod stories;
 mod strict;
+mod tls;

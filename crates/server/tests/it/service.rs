@@ -96,7 +96,7 @@ impl Service {
             .unwrap();
         let ready: Value = serde_json::from_str(&line).unwrap_or_else(|e| panic!("{e}: {line:?}"));
         let url = ready["listening"].as_str().unwrap();
-        let address = url.strip_prefix("http://").unwrap().parse().unwrap();
+        let address = url.rsplit('/').next().unwrap().parse().unwrap();
         Self {
             child,
             address,
