@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use stockade_core::Position;
 use stockade_redis::{Batch, CallError, Decided, Hot, ScriptKind, Sent, SweepReply};
 use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 use super::desk::Questions;
@@ -23,7 +24,7 @@ use super::queue::Queues;
 use super::refusals::Refusals;
 use super::shared::Shared;
 use super::waiting::Waiting;
-use super::{Message, Parts, desk, keeper, turn_away};
+use super::{Message, Parts, StartError, desk, keeper, turn_away};
 use crate::api::Readiness;
 use crate::tags::Tags;
 use crate::tally::Tally;
@@ -113,6 +114,8 @@ pub(super) struct Conductor {
     /// Redis's clock when it was last heard, and when that was.
     pub(super) heard: Option<(i64, Instant)>,
     closing_since: Option<Instant>,
+    /// Told when commands can be sent for the first time.
+    pub(super) opened: Option<oneshot::Sender<Result<(), StartError>>>,
     pub(super) over: bool,
 }
 
@@ -143,6 +146,7 @@ impl Conductor {
         hot: Hot,
         parts: Parts,
         (desk, keeper): (Arc<desk::Desk>, Arc<keeper::Desk>),
+        opened: oneshot::Sender<Result<(), StartError>>,
     ) -> Self {
         let now = Instant::now();
         Self {
@@ -195,6 +199,7 @@ impl Conductor {
             tip: Position::default(),
             heard: None,
             closing_since: None,
+            opened: Some(opened),
             over: false,
         }
     }
@@ -219,6 +224,7 @@ impl Conductor {
             }
             self.dispatch();
             self.ask();
+            self.show();
         }
         inbox.close();
         while let Ok(message) = inbox.try_recv() {
@@ -387,10 +393,14 @@ impl Conductor {
         self.numbers.backlog(orders, age);
     }
 
+    pub(super) fn show(&self) {
+        let live = usize::try_from(self.sweep.live).unwrap_or(usize::MAX);
+        self.shared.set_numbers(self.tip, self.known.position().seq, live);
+    }
+
     pub(super) fn publish(&mut self) {
         self.tally.flush(&self.shared.turned_away);
         let live = usize::try_from(self.sweep.live).unwrap_or(usize::MAX);
-        self.shared.set_numbers(self.tip, self.known.position().seq, live);
         let ready = self.shared.readiness() == Readiness::Ready;
         let epoch = self.epoch.unwrap_or(0);
         self.numbers

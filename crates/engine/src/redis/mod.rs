@@ -297,8 +297,8 @@ fn conduct(
     runtime.block_on(async {
         match Hot::connect(parts.hot()).await {
             Ok(hot) => {
-                let _ = connected.send(Ok(()));
-                Conductor::new(shared.clone(), hot, parts, desks).run(inbox).await;
+                let conductor = Conductor::new(shared.clone(), hot, parts, desks, connected);
+                conductor.run(inbox).await;
             }
             Err(error) => drop(connected.send(Err(error.into()))),
         }

@@ -62,6 +62,11 @@ impl Conductor {
         self.failures = 0;
         self.failing_since = None;
         self.shared.set_readiness(Readiness::Ready);
+        if let Some(opened) = self.opened.take() {
+            self.show();
+            // Whoever opened may have given up; then the tier is closed at once.
+            let _ = opened.send(Ok(()));
+        }
         if is_new {
             tracing::info!(epoch = row.epoch, "commands go to Redis under this epoch");
             // Loads belong to an epoch.
