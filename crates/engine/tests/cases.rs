@@ -4,11 +4,23 @@ mod common;
 
 use std::time::Duration;
 
-use common::{START, assert_clean, counters, open_at};
+use common::{START, Tier, assert_clean, counters};
+use stockade::Error;
 use stockade::clock::ManualClock;
 use stockade::rules::{DoneCode, Refusal, Status};
-use stockade::{Error, Stockade};
 use tokio::task::JoinSet;
+
+on_every_tier!(
+    one_unit_twenty_orders,
+    one_id_many_times_at_once,
+    two_confirms_and_two_cancels,
+    confirm_against_cancel,
+    sixty_four_claims_of_one_owner,
+    twelve_hundred_orders_for_a_thousand_units,
+    no_foreign_answer,
+    the_clock_goes_back,
+    wrong_texts_name_their_fields,
+);
 
 fn code<T>(result: &Result<T, Error>) -> &'static str {
     result.as_ref().map_or_else(Error::code, |_| "ok")
@@ -21,10 +33,9 @@ async fn all<T: Send + 'static>(
 }
 
 /// Losers of the race leave nothing behind (B06), and are told so at once (B44).
-#[tokio::test(flavor = "multi_thread")]
-async fn one_unit_twenty_orders() {
+async fn one_unit_twenty_orders(tier: Tier) {
     let folder = tempfile::tempdir().unwrap();
-    let store = Stockade::open(folder.path()).await.unwrap();
+    let store = tier.open(folder.path()).await;
     store.set_stock("c", "A/1", 1).await.unwrap();
     let results = all((0..20).map(|n| {
         let store = store.clone();
@@ -54,10 +65,9 @@ async fn one_unit_twenty_orders() {
 }
 
 /// The same id twice at once, whoever sends it: one effect, the same answer (B50, B51, B60).
-#[tokio::test(flavor = "multi_thread")]
-async fn one_id_many_times_at_once() {
+async fn one_id_many_times_at_once(tier: Tier) {
     let folder = tempfile::tempdir().unwrap();
-    let store = Stockade::open(folder.path()).await.unwrap();
+    let store = tier.open(folder.path()).await;
     store.set_stock("c", "A/1", 1_000).await.unwrap();
     for round in 0..50 {
         let results = all((0..8).map(|_| {
@@ -80,10 +90,9 @@ async fn one_id_many_times_at_once() {
 }
 
 /// Confirm from two sides at once (B61); cancel against expiry's twin, twice in parallel (B36).
-#[tokio::test(flavor = "multi_thread")]
-async fn two_confirms_and_two_cancels() {
+async fn two_confirms_and_two_cancels(tier: Tier) {
     let folder = tempfile::tempdir().unwrap();
-    let store = Stockade::open(folder.path()).await.unwrap();
+    let store = tier.open(folder.path()).await;
     store.set_stock("c", "A/1", 100_000).await.unwrap();
     let rounds = all((0..500).map(|n| {
         let store = store.clone();
@@ -115,10 +124,9 @@ async fn two_confirms_and_two_cancels() {
 }
 
 /// Confirm and cancel at once: one wins, and the other is told (B43).
-#[tokio::test(flavor = "multi_thread")]
-async fn confirm_against_cancel() {
+async fn confirm_against_cancel(tier: Tier) {
     let folder = tempfile::tempdir().unwrap();
-    let store = Stockade::open(folder.path()).await.unwrap();
+    let store = tier.open(folder.path()).await;
     store.set_stock("c", "A/1", 10_000).await.unwrap();
     let sold = all((0..500).map(|n| {
         let store = store.clone();
@@ -149,11 +157,10 @@ async fn confirm_against_cancel() {
 }
 
 /// 64 claims on a limit of one; the allowance comes back exactly once (B62).
-#[tokio::test(flavor = "multi_thread")]
-async fn sixty_four_claims_of_one_owner() {
+async fn sixty_four_claims_of_one_owner(tier: Tier) {
     let folder = tempfile::tempdir().unwrap();
     let clock = ManualClock::new(START);
-    let store = open_at(folder.path(), &clock).await;
+    let store = tier.open_at(folder.path(), &clock).await;
     store.set_stock("c", "A/1", 100).await.unwrap();
     store
         .configure_stock("l", "A/1")
@@ -201,10 +208,9 @@ async fn sixty_four_claims_of_one_owner() {
 }
 
 /// 1,200 orders for 1,000 units: exactly 1,000 are granted (B63).
-#[tokio::test(flavor = "multi_thread")]
-async fn twelve_hundred_orders_for_a_thousand_units() {
+async fn twelve_hundred_orders_for_a_thousand_units(tier: Tier) {
     let folder = tempfile::tempdir().unwrap();
-    let store = Stockade::open(folder.path()).await.unwrap();
+    let store = tier.open(folder.path()).await;
     store.set_stock("c", "A/1", 1_000).await.unwrap();
     let granted = all((0..1_200).map(|n| {
         let store = store.clone();
@@ -227,10 +233,9 @@ async fn twelve_hundred_orders_for_a_thousand_units() {
 }
 
 /// Answers go to whoever asked, also when others gave up in between (B159).
-#[tokio::test(flavor = "multi_thread")]
-async fn no_foreign_answer() {
+async fn no_foreign_answer(tier: Tier) {
     let folder = tempfile::tempdir().unwrap();
-    let store = Stockade::open(folder.path()).await.unwrap();
+    let store = tier.open(folder.path()).await;
     for sku in 0..10 {
         store
             .set_stock(&format!("c-{sku}"), &format!("S/{sku}"), 1_000_000)
@@ -262,11 +267,10 @@ async fn no_foreign_answer() {
 }
 
 /// The clock goes back an hour under load: nothing panics, ends still come (B162).
-#[tokio::test(flavor = "multi_thread")]
-async fn the_clock_goes_back() {
+async fn the_clock_goes_back(tier: Tier) {
     let folder = tempfile::tempdir().unwrap();
     let clock = ManualClock::new(START);
-    let store = open_at(folder.path(), &clock).await;
+    let store = tier.open_at(folder.path(), &clock).await;
     store.set_stock("c", "A/1", 10).await.unwrap();
     let held = store
         .reserve("o-1", "u")
@@ -288,10 +292,9 @@ async fn the_clock_goes_back() {
 }
 
 /// Texts that cannot be ids are refused together, each naming its field.
-#[tokio::test]
-async fn wrong_texts_name_their_fields() {
+async fn wrong_texts_name_their_fields(tier: Tier) {
     let folder = tempfile::tempdir().unwrap();
-    let store = Stockade::open(folder.path()).await.unwrap();
+    let store = tier.open(folder.path()).await;
     let error = store.reserve("", "u\n").line("..", 1).await.unwrap_err();
     let Some(Refusal::Invalid(fields)) = error.refusal() else {
         panic!("{error}");

@@ -9,11 +9,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{Rng, START, assert_clean, counters};
+use common::{Rng, START, Tier, assert_clean, counters};
 use parking_lot::Mutex;
 use stockade::clock::ManualClock;
 use stockade::rules::{DoneCode, Status};
-use stockade::{Error, Options, Stockade};
+use stockade::{Error, Stockade};
 use tokio::task::JoinSet;
 
 const CLIENTS: u64 = 24;
@@ -188,16 +188,16 @@ async fn steps(store: Stockade, client: Arc<Mutex<Client>>, count: Option<u64>) 
     }
 }
 
-async fn open(folder: &Path, clock: &ManualClock) -> Stockade {
-    let mut options = Options::new(folder);
-    options.clock = Arc::new(clock.clone());
+async fn open(tier: &Tier, folder: &Path, clock: &ManualClock) -> Stockade {
+    let mut options = tier.options_at(folder, clock);
     options.keep_ended = 40;
     options.keep_below_least = true;
     options.open().await.unwrap_or_else(|error| panic!("{error}"))
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn every_answer_stays_true() {
+on_every_tier!(every_answer_stays_true);
+
+async fn every_answer_stays_true(tier: Tier) {
     let seed = std::env::var("STOCKADE_TEST_SEED")
         .ok()
         .and_then(|text| text.parse().ok())
@@ -205,7 +205,7 @@ async fn every_answer_stays_true() {
     let folder = tempfile::tempdir().unwrap();
     let clock = ManualClock::new(START);
     let mut rng = Rng::new(seed);
-    let mut store = open(folder.path(), &clock).await;
+    let mut store = open(&tier, folder.path(), &clock).await;
     for sku in 0..SKUS {
         store
             .set_stock(&format!("c-{sku}"), &format!("S/{sku}"), UNITS)
@@ -247,7 +247,7 @@ async fn every_answer_stays_true() {
             store.close().await.unwrap();
         }
         drop(store);
-        store = open(folder.path(), &clock).await;
+        store = open(&tier, folder.path(), &clock).await;
     }
     let mut tasks = JoinSet::new();
     for client in &clients {

@@ -191,6 +191,8 @@ pub(super) struct Keeper {
     /// Names this run of this process.
     pub(super) owner: String,
     pub(super) late_confirm: stockade_core::LateConfirm,
+    /// Whose time counts instead of Redis's: in tests.
+    pub(super) clock: Option<Arc<dyn crate::clock::Clock>>,
     pub(super) keep_ended: usize,
     pub(super) keep_ended_ms: i64,
     pub(super) desk: Arc<Desk>,
@@ -359,7 +361,7 @@ impl Keeper {
         Sent {
             epoch,
             tag: self.tags.next(),
-            now: None,
+            now: self.clock.as_ref().map(|clock| clock.now()),
             late_confirm: self.late_confirm,
         }
     }

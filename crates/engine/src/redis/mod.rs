@@ -253,6 +253,7 @@ fn keep(parts: Parts, desk: Arc<keeper::Desk>, out: Sender, opened: oneshot::Sen
                 shard: parts.shard,
                 owner: format!("process {} run {:016x}", std::process::id(), tags.next()),
                 late_confirm: parts.late_confirm,
+                clock: parts.redis.own_clock.then_some(parts.clock),
                 keep_ended: parts.keep_ended,
                 keep_ended_ms: parts.keep_ended_ms,
                 desk,

@@ -293,9 +293,13 @@ impl Keeper {
             });
         }
         let sent = self.sent(self.row.epoch);
+        let now = match sent.now {
+            Some(now) => now,
+            None => self.hot.time().await?,
+        };
         let kept = KeptIds {
             recorded: self.row.cursor,
-            older_than: self.hot.time().await?.saturating_sub(self.keep_ended_ms),
+            older_than: now.saturating_sub(self.keep_ended_ms),
             keep: u64::try_from(self.keep_ended).unwrap_or(u64::MAX),
             keep_bytes: KEEP_BYTES,
             limit: 1_000,

@@ -41,6 +41,66 @@ impl Rng {
     }
 }
 
+/// Who decides in a test that holds for every tier. A Redis lives as long as this.
+#[derive(Debug)]
+pub enum Tier {
+    Memory,
+    Redis(stockade_testkit::redis::Server),
+}
+
+impl Tier {
+    pub fn redis() -> Self {
+        Self::Redis(stockade_testkit::redis::Server::start())
+    }
+
+    pub fn options(&self, folder: &Path) -> Options {
+        let options = Options::new(folder);
+        match self {
+            Self::Memory => options,
+            Self::Redis(server) => options.redis(server.url()),
+        }
+    }
+
+    /// The same with a fake clock, whose time then counts in Redis too.
+    pub fn options_at(&self, folder: &Path, clock: &ManualClock) -> Options {
+        let mut options = self.options(folder);
+        options.clock = Arc::new(clock.clone());
+        if let Some(redis) = &mut options.redis {
+            redis.own_clock = true;
+        }
+        options
+    }
+
+    pub async fn open(&self, folder: &Path) -> Stockade {
+        let opened = self.options(folder).open().await;
+        opened.unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    pub async fn open_at(&self, folder: &Path, clock: &ManualClock) -> Stockade {
+        let opened = self.options_at(folder, clock).open().await;
+        opened.unwrap_or_else(|error| panic!("{error}"))
+    }
+}
+
+/// One suite, run over every tier: each function takes the [`Tier`].
+#[macro_export]
+macro_rules! on_every_tier {
+    ($($name:ident),+ $(,)?) => {
+        mod memory {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $name() {
+                super::$name(super::common::Tier::Memory).await;
+            })+
+        }
+        mod redis {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $name() {
+                super::$name(super::common::Tier::redis()).await;
+            })+
+        }
+    };
+}
+
 /// Opens a store with a fake clock.
 pub async fn open_at(folder: &Path, clock: &ManualClock) -> Stockade {
     let mut options = Options::new(folder);
