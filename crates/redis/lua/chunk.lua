@@ -9,7 +9,7 @@
 -- ARGV[2] number        int   -   1..9007199254740991; of this chunk
 -- ARGV[3] live          int   -   0..1000000; reservations
 -- ARGV[4] usages        int   -   0..1000000; rows of owner usage
--- ARGV[5..n] values     text  -   per reservation name, packed, second; per usage field, value; per SKU n, then field, value
+-- ARGV[5..n] values     text  -   per reservation name, packed; then its second; per usage and per SKU (after how many) field, value
 -- RETURNS taken  it is in, now or since the same chunk was sent before
 -- RETURNS other  another chunk is next, or what it brings is there already
 -- RETURNS {no_meta} or {damaged} or {epoch, found}  the shard is another one
@@ -40,11 +40,10 @@ for i = 5, #keys do
 end
 
 local of_epoch = string.match(meta_key, '^(.*):meta$') .. ':' .. digits(epoch)
-local fields, buckets, seconds = {}, {}, {}
-local at = 5
-for i = 1, live do
-  local name, second = args[at], args[at + 2]
-  fields[2 * i - 1], fields[2 * i] = name, args[at + 1]
+local buckets, seconds = {}, {}
+local at = 5 + 2 * live
+for i = 0, live - 1 do
+  local second = args[at + i]
   local bucket = buckets[second]
   if not bucket then
     bucket = {}
@@ -52,10 +51,10 @@ for i = 1, live do
     seconds[#seconds + 1] = second
     seconds[#seconds + 1] = second
   end
-  bucket[#bucket + 1] = name
-  at = at + 3
+  bucket[#bucket + 1] = args[5 + 2 * i]
 end
-put_all('HSET', reservations, fields, 1, #fields)
+put_all('HSET', reservations, args, 5, at - 1)
+at = at + live
 for second, names in pairs(buckets) do
   put_all('RPUSH', of_epoch .. ':end:' .. second, names, 1, #names)
 end

@@ -51,8 +51,11 @@ impl Store<'_> {
     }
 
     fn ended(&mut self, kind: char, at: i64, seq: u64, names: &[&str]) {
-        let names: String = names.iter().map(|name| format!("\u{1e}{name}")).collect();
-        let item = format!("{kind}{at}\u{1f}{seq}{names}");
+        let mut item = format!("{kind}{at}\u{1f}{seq}");
+        for name in names {
+            item.push('\u{1e}');
+            item.push_str(name);
+        }
         self.server.run::<i64>(&["RPUSH", "{stockade:0}:2:ended", &item]);
     }
 

@@ -34,9 +34,10 @@ call! {
             .number(call.live.len() as u64)
             .number(call.usage.len() as u64);
         for one in call.live {
-            to.text(layout::name(&one.tenant, &one.id))
-                .text(pack_reservation(one, 0))
-                .number(layout::second(one.ends_at));
+            to.text(layout::name(&one.tenant, &one.id)).text(pack_reservation(one, 0));
+        }
+        for one in call.live {
+            to.number(layout::second(one.ends_at));
         }
         for (field, value) in &call.usage {
             to.text(field).text(value);
