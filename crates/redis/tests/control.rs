@@ -25,7 +25,7 @@ async fn a_fence_only_goes_up_and_is_the_only_thing_that_makes_meta() {
     assert_eq!(stale(hot.survivors(3).await.unwrap()), Stale::NoMeta);
     assert_eq!(hot.drop_older(3).await.unwrap(), 0);
     let marked = hot
-        .mark(&sent(3, 1), &Id::default_name(), &id("A"), Token(1))
+        .mark(&sent(3, 1), &Id::default_name(), &id("A"), Token(1), false)
         .await;
     assert_eq!(stale(marked.unwrap()), Stale::NoMeta);
     assert_eq!(dump(&server), []);
@@ -265,7 +265,13 @@ async fn a_missing_sku_is_loaded_under_its_marker_only() {
     let (tenant, name) = (Id::default_name(), id("A"));
     let mark = |token| {
         let (hot, tenant, name) = (hot.clone(), tenant.clone(), name.clone());
-        async move { done(hot.mark(&sent(2, 1), &tenant, &name, Token(token)).await.unwrap()) }
+        async move {
+            done(
+                hot.mark(&sent(2, 1), &tenant, &name, Token(token), false)
+                    .await
+                    .unwrap(),
+            )
+        }
     };
     let load = |epoch, token, record: Option<u64>| {
         let (hot, tenant, name) = (hot.clone(), tenant.clone(), name.clone());
@@ -327,7 +333,7 @@ async fn a_sku_with_an_owner_limit_comes_with_its_usage() {
     let mut record = sku("A", 5, 0);
     record.tenant = tenant.clone();
     (record.settings.limit_per_owner, record.settings.era) = (Some(3), 4);
-    hot.mark(&sent, &tenant, &name, Token(1)).await.unwrap();
+    hot.mark(&sent, &tenant, &name, Token(1), false).await.unwrap();
     let load = |usage| hot.load_sku(&sent, &tenant, &name, Token(1), Some(&record), usage);
     load(None).await.unwrap_err();
     assert!(done(load(Some(&[(id("u1"), 2), (id("u 2"), 0)])).await.unwrap()));
@@ -338,21 +344,74 @@ async fn a_sku_with_an_owner_limit_comes_with_its_usage() {
 }
 
 #[tokio::test]
+async fn a_damaged_sku_is_blocked_and_loaded_anew_with_its_usage() {
+    let server = Server::start();
+    let hot = hot(&server).await;
+    open_empty(&hot, &base(2, 10, 100)).await;
+    let (tenant, name, sent) = (id("t"), id("A*"), sent(2, 1));
+    let mut record = sku("A*", 5, 0);
+    record.tenant = tenant.clone();
+    record.settings.limit_per_owner = Some(3);
+    let usage = [(id("u1"), 2)];
+    let load = |token| hot.load_sku(&sent, &tenant, &name, Token(token), Some(&record), Some(&usage));
+    hot.mark(&sent, &tenant, &name, Token(1), false).await.unwrap();
+    assert!(done(load(1).await.unwrap()));
+    let (key, usages) = ("{stockade:0}:2:sku:t\u{1f}A*", "{stockade:0}:2:usage");
+    let whole = dump(&server);
+    server.run::<i64>(&["HSET", key, "location:default", "on_hand=x"]);
+    server.run::<i64>(&["HSET", usages, "t\u{1f}A*\u{1e}u2", "x"]);
+    let others = ["t\u{1f}A\u{1e}u1", "A*\u{1e}u1", "t\u{1f}A*B\u{1e}u1"];
+    for other in others {
+        server.run::<i64>(&["HSET", usages, other, "0:1"]);
+    }
+    add_entry(&server, 2, 11, 110, 100);
+    assert_eq!(
+        done(hot.mark(&sent, &tenant, &name, Token(2), false).await.unwrap()),
+        Marked::Held
+    );
+    let marked = done(hot.mark(&sent, &tenant, &name, Token(2), true).await.unwrap());
+    let Marked::Missing(missing) = marked else {
+        panic!("{marked:?}")
+    };
+    assert_eq!(
+        (missing.token, missing.tip, missing.absent),
+        (Token(2), at(2, 11, 110), false)
+    );
+    // Another process saw the damage, too: it finds the marker, and so does the first one when its reply is lost.
+    for token in [2, 3] {
+        let again = done(hot.mark(&sent, &tenant, &name, Token(token), true).await.unwrap());
+        assert_eq!(again, marked);
+    }
+    assert_eq!(server.run::<i64>(&["EXISTS", key]), 0);
+    assert_eq!(server.run::<i64>(&["HLEN", usages]), 3, "its own are gone");
+    assert!(done(load(2).await.unwrap()));
+    for other in others {
+        server.run::<i64>(&["HDEL", usages, other]);
+    }
+    let keys = |dump: Vec<(String, Vec<u8>)>| -> Vec<_> {
+        dump.into_iter()
+            .filter(|(key, _)| key.contains(":sku:") || key.contains("usage"))
+            .collect()
+    };
+    assert_eq!(keys(dump(&server)), keys(whole));
+}
+
+#[tokio::test]
 async fn nothing_is_loaded_into_a_closed_or_damaged_shard() {
     let server = Server::start();
     let hot = hot(&server).await;
     hot.fence(2).await.unwrap();
     let (tenant, name, sent) = (Id::default_name(), id("A"), sent(2, 1));
-    let marked = hot.mark(&sent, &tenant, &name, Token(1)).await.unwrap();
+    let marked = hot.mark(&sent, &tenant, &name, Token(1), false).await.unwrap();
     assert_eq!(stale(marked), Stale::Closed { found: 2 });
     hot.base(&base(2, 0, 0)).await.unwrap();
     hot.open(2, 0).await.unwrap();
-    hot.mark(&sent, &tenant, &name, Token(1)).await.unwrap();
+    hot.mark(&sent, &tenant, &name, Token(1), false).await.unwrap();
     server.run::<i64>(&["HSET", "{stockade:0}:2:reservations", "r", "x"]);
     let record = sku("A", 5, 0);
     let loaded = hot.load_sku(&sent, &tenant, &name, Token(1), Some(&record), None);
     assert_eq!(stale(loaded.await.unwrap()), Stale::Damaged);
-    let marked = hot.mark(&sent, &tenant, &name, Token(1)).await.unwrap();
+    let marked = hot.mark(&sent, &tenant, &name, Token(1), false).await.unwrap();
     assert_eq!(stale(marked), Stale::Damaged);
 }
 

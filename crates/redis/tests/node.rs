@@ -72,7 +72,7 @@ async fn script_flush_in_a_loop_reaches_no_caller_of_a_pipeline() {
             for n in 0..100_u64 {
                 let name = id(&format!("sku-{worker}-{n}"));
                 let (sent, tenant, token) = (sent(2, 1), Id::default_name(), Token(n));
-                done(hot.mark(&sent, &tenant, &name, token).await.unwrap());
+                done(hot.mark(&sent, &tenant, &name, token, false).await.unwrap());
                 assert!(done(
                     hot.load_sku(&sent, &tenant, &name, token, None, None)
                         .await
@@ -273,7 +273,7 @@ async fn replies_that_are_late_are_never_taken_for_others() {
     for n in 0..45_u64 {
         proxy.slow_answers(Duration::from_millis(if n % 3 == 0 { 90 } else { 0 }));
         let name = id(&format!("sku-{n}"));
-        match hot.mark(&sent, &tenant, &name, Token(1_000 + n)).await {
+        match hot.mark(&sent, &tenant, &name, Token(1_000 + n), false).await {
             Ok(marked) => {
                 let marked = format!("{:?}", done(marked));
                 assert!(
@@ -300,7 +300,10 @@ async fn out_of_memory_refuses_what_grows_and_takes_what_frees() {
     server.run::<()>(&["CONFIG", "SET", "maxmemory", "1mb"]);
     let before = dump(&server);
     let (tenant, name, sent) = (Id::default_name(), id("A"), sent(2, 1));
-    not_done(hot.mark(&sent, &tenant, &name, Token(1)).await, Kind::OutOfMemory);
+    not_done(
+        hot.mark(&sent, &tenant, &name, Token(1), false).await,
+        Kind::OutOfMemory,
+    );
     not_done(hot.chunk(2, 1, &Chunk::default()).await, Kind::OutOfMemory);
     not_done(hot.base(&base(2, 0, 0)).await, Kind::OutOfMemory);
     assert_eq!(dump(&server), before);

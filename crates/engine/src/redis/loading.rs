@@ -53,6 +53,8 @@ struct Load {
     /// The numbers of those who wait.
     jobs: Vec<u64>,
     with_usage: bool,
+    /// What is held of it is damaged.
+    damaged: bool,
     tries: u32,
 }
 
@@ -154,8 +156,17 @@ impl Loads {
 }
 
 impl Conductor {
-    /// A command waits for SKUs.
-    pub(super) fn load(&mut self, job: Job, mut skus: Vec<Id>) {
+    /// A command waits for SKUs that are not held.
+    pub(super) fn load(&mut self, job: Job, skus: Vec<Id>) {
+        self.load_skus(job, skus, false);
+    }
+
+    /// A command waits for a SKU of which something damaged is held: it is blocked, and loaded again.
+    pub(super) fn load_damaged(&mut self, job: Job, sku: Id) {
+        self.load_skus(job, vec![sku], true);
+    }
+
+    fn load_skus(&mut self, job: Job, mut skus: Vec<Id>, damaged: bool) {
         skus.sort_unstable();
         skus.dedup();
         let wants_usage = matches!(
@@ -189,6 +200,7 @@ impl Conductor {
                     stage: Stage::Calling,
                     jobs,
                     with_usage: wants_usage,
+                    damaged,
                     tries: 0,
                 },
             );
@@ -203,8 +215,9 @@ impl Conductor {
         };
         let (sent, token) = (self.sent(epoch), Token(self.tags.next()));
         let hot = self.hot.clone();
+        let damaged = self.loads.of.get(&name).is_some_and(|load| load.damaged);
         self.chores.spawn(async move {
-            let result = hot.mark(&sent, &name.0, &name.1, token).await;
+            let result = hot.mark(&sent, &name.0, &name.1, token, damaged).await;
             Chore::Marked(MarkEnd { name, result })
         });
     }
@@ -305,6 +318,8 @@ impl Conductor {
         };
         load.tries += 1;
         load.stage = Stage::Calling;
+        // Whoever took the marker has loaded it: what is there now is another thing.
+        load.damaged = false;
         if load.tries > TRIES_MAX {
             return self.load_failed(&name, "the SKU is loaded again and again");
         }

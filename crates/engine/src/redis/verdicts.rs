@@ -195,7 +195,7 @@ impl Conductor {
                 tracing::error!(%key, %message, "a value in Redis is damaged: it is loaded again from the ledger");
                 metrics::counter!(crate::names::DAMAGED).increment(1);
                 if let Some(sku) = sku {
-                    return self.load(job, vec![sku]);
+                    return self.load_damaged(job, sku);
                 }
                 let why = format!("{key}: {message}");
                 self.keeper.suspect(&*why, true);

@@ -2,7 +2,8 @@
 
 use stockade_core::{Id, Position, SkuRecord};
 
-use super::reply::{decided, hex, natural, word};
+use super::older::literal;
+use super::reply::{decided, hex, natural, whether, word};
 use crate::error::{CallError, Kind};
 use crate::hot::Hot;
 use crate::layout;
@@ -12,21 +13,27 @@ use crate::types::{Decided, Marked, MissingSku, Sent, Token};
 
 script!(MARK, "mark");
 script!(LOAD_SKU, "load_sku");
+script!(CLEAR_USAGE, "clear_usage");
+
+/// Fields of owner usage looked at in one step of a scan.
+const SCANNED_AT_ONCE: usize = 1_000;
 
 struct Mark {
     keys: [String; 4],
     epoch: u64,
     name: String,
     token: Token,
+    damaged: bool,
 }
 
 call! {
     Mark, MARK => Decided<MarkerFound>,
     keys ["meta", "reservations", "sku", "markers"] |call| call.keys.iter().map(String::as_str).collect(),
-    args ["epoch", "name", "token"] |call, to| to
+    args ["epoch", "name", "token", "damaged"] |call, to| to
         .number(call.epoch)
         .text(&call.name)
-        .text(layout::hex(call.token.0)),
+        .text(layout::hex(call.token.0))
+        .number(u8::from(call.damaged)),
     reply |reply| decided(reply, |rest| {
         let (state, rest) = rest.split_first()?;
         match (word(state)?, rest) {
@@ -45,6 +52,26 @@ enum MarkerFound {
     Held,
     Loading(Token, Position),
     Absent(Token),
+}
+
+struct ClearUsage<'a> {
+    keys: [String; 3],
+    epoch: u64,
+    name: &'a str,
+    token: Token,
+    fields: &'a [Vec<u8>],
+}
+
+call! {
+    ClearUsage<'_>, CLEAR_USAGE => bool,
+    keys ["meta", "markers", "usage"] |call| call.keys.iter().map(String::as_str).collect(),
+    args ["epoch", "name", "token", "fields"] |call, to| {
+        to.number(call.epoch).text(call.name).text(layout::hex(call.token.0));
+        for field in call.fields {
+            to.text(field);
+        }
+    },
+    reply |reply| whether(reply, "cleared", "gone")
 }
 
 struct Load<'a> {
@@ -80,7 +107,11 @@ call! {
 
 pub(super) fn contracts() -> Vec<crate::script::Contract> {
     use crate::script::contract;
-    vec![contract::<Mark>(), contract::<Load<'_>>()]
+    vec![
+        contract::<Mark>(),
+        contract::<ClearUsage<'_>>(),
+        contract::<Load<'_>>(),
+    ]
 }
 
 /// An owner's usage of a SKU: the field's name.
@@ -89,13 +120,15 @@ pub(super) fn usage_field(tenant: &Id, sku: &Id, owner: &Id) -> String {
 }
 
 impl Hot {
-    /// Sets a load marker, or finds the one that is there. `token` is random.
+    /// Sets a load marker, or finds the one that is there. `token` is random. With `damaged`, what is held of the SKU
+    /// and of its owner usage goes, which blocks it until it is loaded.
     pub async fn mark(
         &self,
         sent: &Sent,
         tenant: &Id,
         sku: &Id,
         token: Token,
+        damaged: bool,
     ) -> Result<Decided<Marked>, CallError> {
         let (keys, epoch) = (self.keys(), sent.epoch);
         let call = Mark {
@@ -108,8 +141,15 @@ impl Hot {
             epoch,
             name: layout::name(tenant, sku),
             token,
+            damaged,
         };
-        Ok(match self.run_control(&call).await? {
+        let found = self.run_control(&call).await?;
+        if let (true, Decided::Done { value, .. }) = (damaged, &found)
+            && let MarkerFound::Loading(token, _) = value
+        {
+            self.clear_usage(epoch, &call.name, *token).await?;
+        }
+        Ok(match found {
             Decided::Stale(stale) => Decided::Stale(stale),
             Decided::Done { tip, at, value } => {
                 let missing = |token, tip, absent| Marked::Missing(MissingSku { token, tip, absent });
@@ -121,6 +161,45 @@ impl Hot {
                 Decided::Done { tip, at, value }
             }
         })
+    }
+
+    // Owner usage of a SKU that nobody decides on now; the ledger's comes with the SKU.
+    async fn clear_usage(&self, epoch: u64, name: &str, token: Token) -> Result<(), CallError> {
+        let usage = self.keys().part(epoch, "usage");
+        let pattern = format!("{}*", literal(&format!("{name}{}", layout::RS)));
+        let mut cursor = "0".to_owned();
+        loop {
+            let mut scan = redis::cmd("HSCAN");
+            scan.arg(&usage).arg(&cursor).arg("MATCH").arg(&pattern);
+            let reply = self.command(scan.arg("COUNT").arg(SCANNED_AT_ONCE)).await?;
+            let (next, pairs): (String, Vec<Vec<u8>>) =
+                redis::from_redis_value(reply).map_err(|error| CallError::Unreadable {
+                    place: usage.clone(),
+                    message: error.to_string(),
+                })?;
+            let fields: Vec<Vec<u8>> = pairs.into_iter().step_by(2).collect();
+            if !fields.is_empty() {
+                let call = ClearUsage {
+                    keys: [
+                        self.keys().meta(),
+                        self.keys().part(epoch, "markers"),
+                        usage.clone(),
+                    ],
+                    epoch,
+                    name,
+                    token,
+                    fields: &fields,
+                };
+                // Somebody else has loaded it meanwhile, or the epoch is over.
+                if !self.run_control(&call).await? {
+                    return Ok(());
+                }
+            }
+            if next == "0" {
+                return Ok(());
+            }
+            cursor = next;
+        }
     }
 
     /// Loads a SKU under its marker. With `usage`, each owner's units, owner usage is kept on the node from now on; it

@@ -341,7 +341,7 @@ impl List<'_> {
         let mine = Token(self.tag ^ 0x55);
         let marked = self
             .hot
-            .mark(&self.sent(), tenant, sku, mine)
+            .mark(&self.sent(), tenant, sku, mine, false)
             .await
             .map_err(error)?;
         let (_, Marked::Missing(missing)) = value(marked)? else {
