@@ -56,7 +56,7 @@ CREATE TABLE migrations (
 CREATE TABLE movements (
   number       INTEGER PRIMARY KEY,
   at           INTEGER NOT NULL,
-  kind         INTEGER NOT NULL CHECK (kind BETWEEN 0 AND 14),
+  kind         INTEGER NOT NULL CHECK (kind BETWEEN 0 AND 15),
   actor        INTEGER NOT NULL,
   reason       TEXT    NOT NULL,
   reservation  INTEGER,
@@ -113,6 +113,11 @@ CREATE TABLE reservations (
   granted_at INTEGER NOT NULL,
   ends_at    INTEGER NOT NULL,
   movement   INTEGER NOT NULL                            -- its last movement; each names the one before
+) STRICT;
+
+CREATE TABLE retention (
+  one      INTEGER PRIMARY KEY CHECK (one = 1),
+  movement INTEGER NOT NULL
 ) STRICT;
 
 CREATE TABLE return_lines (
@@ -189,6 +194,18 @@ CREATE TABLE stock (
   CHECK (reserved <= on_hand)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE stock_base (
+  sku          INTEGER NOT NULL,
+  location     INTEGER NOT NULL,
+  on_hand      INTEGER NOT NULL,
+  reserved     INTEGER NOT NULL,
+  sold         INTEGER NOT NULL,
+  safety_stock INTEGER NOT NULL,
+  version      INTEGER NOT NULL,
+  gone         INTEGER NOT NULL CHECK (gone >= 0),
+  PRIMARY KEY (sku, location)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE stock_commands (
   tenant   INTEGER NOT NULL,
   id       TEXT    NOT NULL,
@@ -199,3 +216,14 @@ CREATE TABLE stock_commands (
   at       INTEGER NOT NULL,
   PRIMARY KEY (tenant, id)
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE used_base (
+  tenant INTEGER NOT NULL,
+  owner  TEXT    NOT NULL,
+  sku    INTEGER NOT NULL,
+  era    INTEGER NOT NULL,
+  used   INTEGER NOT NULL CHECK (used >= 0),
+  PRIMARY KEY (tenant, owner, sku)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX used_base_by_sku ON used_base (sku);

@@ -12,7 +12,9 @@ pub use api::{
     Finding, Found, Ledger, LedgerError, Movement, MovementPage, MovementQuery, RecordError,
     ReservationQuery, ShardMode, ShardRow, View,
 };
-pub use care::{Copied, CopyError, CopyProgress, LedgerCare};
+pub use care::{
+    Copied, CopyError, CopyProgress, CounterRepair, LedgerCare, RepairError, RepairPlan, Retained,
+};
 pub use sharing::{
     Claim, FoundMany, FoundSku, Keep, Key, LEASE_MAX_MS, Lease, Leasing, Pruned, Recorded, SharedLedger,
 };

@@ -10,6 +10,7 @@ use rusqlite::Row;
 use super::audit_reservations;
 use super::prune;
 use super::reader::Reader;
+use super::retain;
 use super::view::shard_row;
 use crate::api::Finding;
 
@@ -21,6 +22,17 @@ pub(super) struct Findings {
 }
 
 impl Findings {
+    pub(super) fn new(limit: usize) -> Self {
+        Self {
+            list: Vec::new(),
+            limit,
+        }
+    }
+
+    pub(super) fn into_list(self) -> Vec<Finding> {
+        self.list
+    }
+
     pub(super) fn are_enough(&self) -> bool {
         self.list.len() >= self.limit
     }
@@ -62,11 +74,11 @@ impl Findings {
 /// The fold of the movements of one (SKU, location), and what live and confirmed allocations add up to.
 #[derive(Debug, Default)]
 pub(super) struct Fold {
-    on_hand: i64,
-    reserved: i64,
-    sold: i64,
-    safety_stock: i64,
-    version: i64,
+    pub(super) on_hand: i64,
+    pub(super) reserved: i64,
+    pub(super) sold: i64,
+    pub(super) safety_stock: i64,
+    pub(super) version: i64,
     pub(super) held: i64,
     pub(super) kept: i64,
 }
@@ -76,19 +88,51 @@ pub(super) type Folds = BTreeMap<(i64, i64), Fold>;
 
 /// Everything; at most `limit` findings.
 pub(super) fn audit(reader: &Reader, shard: u32, limit: usize) -> rusqlite::Result<Vec<Finding>> {
-    let mut findings = Findings {
-        list: Vec::new(),
-        limit,
-    };
-    file(reader, &mut findings)?;
-    chain(reader, shard, &mut findings)?;
-    let mut folds = Folds::new();
-    let mut movements = Movements::new(reader, shard)?;
-    audit_reservations::audit(reader, shard, &mut movements, &mut folds, &mut findings)?;
+    let mut findings = Findings::new(limit);
+    let mut folds = all_but_counters(reader, shard, &mut findings)?;
     counters(reader, shard, &mut folds, &mut findings)?;
-    revisions(reader, shard, &mut findings)?;
-    by_sku(reader, &movements, &mut findings)?;
     Ok(findings.list)
+}
+
+/// Everything but the counters; what they should be, if there are not enough findings already.
+pub(super) fn all_but_counters(
+    reader: &Reader,
+    shard: u32,
+    findings: &mut Findings,
+) -> rusqlite::Result<Folds> {
+    file(reader, findings)?;
+    chain(reader, shard, findings)?;
+    let mut movements = Movements::new(reader, shard)?;
+    let mut folds = bases(reader, &movements.ours)?;
+    audit_reservations::audit(reader, shard, &mut movements, &mut folds, findings)?;
+    revisions(reader, shard, findings)?;
+    by_sku(reader, &movements, findings)?;
+    Ok(folds)
+}
+
+/// What the movements that retention passed left.
+fn bases(reader: &Reader, ours: &HashSet<i64>) -> rusqlite::Result<Folds> {
+    let mut folds = Folds::new();
+    let mut select = reader.conn.prepare_cached(
+        "SELECT sku, location, on_hand, reserved, sold, safety_stock, version, gone FROM stock_base",
+    )?;
+    let mut rows = select.query([])?;
+    while let Some(row) = rows.next()? {
+        let key: (i64, i64) = (row.get(0)?, row.get(1)?);
+        if ours.contains(&key.0) {
+            let fold = Fold {
+                on_hand: row.get(2)?,
+                reserved: row.get(3)?,
+                sold: row.get(4)?,
+                safety_stock: row.get(5)?,
+                version: row.get(6)?,
+                held: 0,
+                kept: row.get(7)?,
+            };
+            folds.insert(key, fold);
+        }
+    }
+    Ok(folds)
 }
 
 /// SQLite's own check: pages, the order of keys, indexes against tables, CHECKs.
@@ -163,6 +207,8 @@ fn place(reader: &Reader, (sku, location): (i64, i64)) -> rusqlite::Result<Strin
 pub(super) struct Movements {
     ours: HashSet<i64>,
     indexed: i64,
+    /// Movements up to this one are in the base.
+    reached: i64,
     hasher: RandomState,
     /// A sum over what the table by SKU should hold.
     by_sku: u64,
@@ -177,6 +223,7 @@ impl Movements {
                 .query_map([shard], |row| row.get(0))?
                 .collect::<Result<_, _>>()?,
             indexed: reader.marks.indexed,
+            reached: retain::reached(&reader.conn)?,
             hasher: RandomState::new(),
             by_sku: 0,
         })
@@ -200,7 +247,7 @@ impl Movements {
         let Some(location) = row.get(5)? else {
             return Ok(());
         };
-        if !self.ours.contains(&sku) {
+        if number <= self.reached || !self.ours.contains(&sku) {
             return Ok(());
         }
         let key: (i64, i64) = (sku, location);

@@ -52,7 +52,7 @@ pub(super) fn shard_mode(column: usize, text: &str) -> rusqlite::Result<ShardMod
 }
 
 /// The words of movements by their stored code.
-pub(super) const KINDS: [&str; 15] = [
+pub(super) const KINDS: [&str; 16] = [
     "reserve",
     "deduct",
     "confirm",
@@ -68,11 +68,13 @@ pub(super) const KINDS: [&str; 15] = [
     "adjust",
     "transfer",
     "configure",
+    "repair",
 ];
 
 pub(super) const RESERVE: i64 = 0;
 pub(super) const DEDUCT: i64 = 1;
 pub(super) const RETURN: i64 = 10;
+pub(super) const REPAIR: i64 = 15;
 
 pub(super) fn verb_code(verb: Verb) -> i64 {
     match verb {

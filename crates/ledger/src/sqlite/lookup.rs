@@ -105,6 +105,13 @@ fn usage(reader: &Reader, sku: i64, era: u32) -> rusqlite::Result<Vec<(Id, u64)>
             *sums.entry(one.owner).or_default() += one.units;
         }
     }
+    let mut gone = reader
+        .conn
+        .prepare_cached("SELECT owner, used FROM used_base WHERE sku = ?1 AND era = ?2")?;
+    let mut rows = gone.query(params![sku, era])?;
+    while let Some(row) = rows.next()? {
+        *sums.entry(row.get(0)?).or_default() += row.get::<_, i64>(1)?;
+    }
     sums.into_iter()
         .filter(|(_, used)| *used != 0)
         .map(|(owner, used)| Ok((codes::id(0, &owner)?, codes::count(1, used)?)))

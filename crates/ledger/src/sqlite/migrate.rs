@@ -29,6 +29,11 @@ const MIGRATIONS: &[Migration] = &[
         name: "sharing",
         sql: include_str!("../../migrations/sqlite/0002_sharing.sql"),
     },
+    Migration {
+        version: 3,
+        name: "care",
+        sql: include_str!("../../migrations/sqlite/0003_care.sql"),
+    },
 ];
 
 const TABLE: &str = "CREATE TABLE IF NOT EXISTS migrations (
@@ -38,7 +43,7 @@ const TABLE: &str = "CREATE TABLE IF NOT EXISTS migrations (
 ) STRICT";
 
 /// The version of a file that has all of them.
-pub(super) const KNOWN: u32 = 2;
+pub(super) const KNOWN: u32 = 3;
 
 /// FNV-1a: it guards against an edited migration, not against an attacker.
 fn checksum(sql: &str) -> i64 {

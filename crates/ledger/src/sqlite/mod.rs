@@ -24,6 +24,8 @@ mod prune;
 mod query;
 mod reader;
 mod record;
+mod repair;
+mod retain;
 mod sharing;
 mod stock;
 mod tail;
@@ -34,7 +36,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use stockade_core::{Entry, Millis};
+use stockade_core::{Entry, Id, Millis, Reason};
 
 pub use self::backup::restore;
 use self::reader::Reader;
@@ -42,7 +44,7 @@ use self::tail::Tail;
 use self::view::SqliteView;
 use self::writer::Writer;
 use crate::api::{Ledger, LedgerError, RecordError, ShardRow, View};
-use crate::care::{Copied, CopyError, CopyProgress, LedgerCare};
+use crate::care::{Copied, CopyError, CopyProgress, LedgerCare, RepairError, RepairPlan, Retained};
 use crate::sharing::{Claim, Keep, Lease, Leasing, Pruned, SharedLedger};
 
 /// Readers kept open between views.
@@ -181,5 +183,19 @@ impl LedgerCare for Sqlite {
         progress: &mut dyn FnMut(CopyProgress),
     ) -> Result<Copied, CopyError> {
         backup::backup(&self.shared, to, audit, progress)
+    }
+
+    fn retain(&self, before: Millis, limit: usize) -> Result<Retained, LedgerError> {
+        self.writer
+            .lock()
+            .plain(&self.shared.path, |conn| retain::step(conn, before, limit))
+    }
+
+    fn plan_repair(&self, shard: u32) -> Result<RepairPlan, LedgerError> {
+        SqliteView::open(Arc::clone(&self.shared))?.ask(|reader| repair::plan(reader, shard))
+    }
+
+    fn repair(&self, plan: &RepairPlan, actor: &Id, reason: &Reason) -> Result<ShardRow, RepairError> {
+        self.writer.lock().repair(&self.shared.path, plan, actor, reason)
     }
 }

@@ -18,7 +18,7 @@ pub(super) fn eras(reader: &Reader, shard: u32) -> rusqlite::Result<HashMap<i64,
         .collect()
 }
 
-/// Owner usage: the table by owner, with the reservations of the tail taken as they are now.
+/// Owner usage: the table by owner and what is carried on of reservations that are gone, with the reservations of the tail taken as they are now.
 pub(super) fn usage(
     reader: &Reader,
     shard: u32,
@@ -59,9 +59,10 @@ pub(super) fn usage(
         }
         Ok(())
     };
-    let mut select = reader
-        .conn
-        .prepare_cached("SELECT tenant, owner, reservation, sku, era, used FROM owners")?;
+    let mut select = reader.conn.prepare_cached(
+        "SELECT tenant, owner, reservation, sku, era, used FROM owners \
+             UNION ALL SELECT tenant, owner, -1, sku, era, used FROM used_base ORDER BY tenant, owner",
+    )?;
     let mut rows = select.query([])?;
     let mut at: Option<(i64, String)> = None;
     while let Some(row) = rows.next()? {

@@ -14,7 +14,7 @@ use crate::sharing::{Claim, Keep, LEASE_MAX_MS, Lease, Leasing, Pruned};
 /// Milliseconds since 1970 by the clock of this host, on which every process that shares the file runs.
 const NOW: &str = "SELECT CAST(round(unixepoch('now', 'subsec') * 1000) AS INTEGER)";
 
-fn now(conn: &Connection) -> rusqlite::Result<Millis> {
+pub(super) fn now(conn: &Connection) -> rusqlite::Result<Millis> {
     conn.prepare_cached(NOW)?.query_row([], |row| row.get(0))
 }
 

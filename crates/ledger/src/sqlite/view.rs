@@ -58,7 +58,10 @@ impl SqliteView {
         }
     }
 
-    fn ask<T>(&self, question: impl FnOnce(&Reader) -> rusqlite::Result<T>) -> Result<T, LedgerError> {
+    pub(super) fn ask<T>(
+        &self,
+        question: impl FnOnce(&Reader) -> rusqlite::Result<T>,
+    ) -> Result<T, LedgerError> {
         let path: &Path = &self.shared.path;
         let Some(reader) = &self.reader else {
             return Err(LedgerError::Database("the view is closed".to_owned()));

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension, params};
-use stockade_core::Entry;
+use stockade_core::{Entry, Id, Reason};
 
 use super::checkpoint::Checkpointer;
 use super::errors::{commit_error, ledger_error};
@@ -13,10 +13,12 @@ use super::index;
 use super::names::Names;
 use super::open::begin_immediate;
 use super::record::{Fault, Numbers, Run, check_chain, int, mismatch};
+use super::repair::{self, Outcome};
 use super::sharing;
 use super::tail::{Marks, Tail};
 use super::view::shard_row;
 use crate::api::{LedgerError, RecordError, ShardRow};
+use crate::care::{RepairError, RepairPlan};
 use crate::sharing::Lease;
 
 /// Movements that may wait before the deferred tables are filled: with random ids and owners each fill dirties most
@@ -95,12 +97,17 @@ impl Writer {
 
     /// Undoes the transaction and whatever memory took from it.
     fn roll_back(&mut self) {
+        // Before another process can give the same numbers.
+        self.distrust();
+        self.leave();
+    }
+
+    /// Memory is read anew before it is used again.
+    fn distrust(&mut self) {
         self.names.clear();
         self.tops.clear();
         self.data_version = -1;
-        // Before another process can give the same numbers.
         self.tail.forget();
-        self.leave();
     }
 
     /// Ends a transaction that wrote nothing, or nothing that memory took over.
@@ -281,6 +288,31 @@ impl Writer {
                 message: "it was written and is not there".to_owned(),
             }),
             Err(Lease { owner, left_ms, .. }) => Err(LedgerError::Leased { owner, left_ms }),
+        }
+    }
+
+    /// Carries out a plan of repairs.
+    pub(super) fn repair(
+        &mut self,
+        path: &Path,
+        plan: &RepairPlan,
+        actor: &Id,
+        reason: &Reason,
+    ) -> Result<ShardRow, RepairError> {
+        self.refuse_if_broken(path)?;
+        let done = self
+            .begin()
+            .and_then(|()| repair::apply(&self.conn, plan, self.numbers, actor, reason));
+        if let Ok(Outcome::Moved(place)) = done {
+            self.roll_back();
+            return Err(RepairError::Moved { place });
+        }
+        let done = self.finish(path, done);
+        // Numbers were given and tables filled beside what memory knows.
+        self.distrust();
+        match done? {
+            Outcome::Done(row) => Ok(row),
+            Outcome::Moved(place) => Err(RepairError::Moved { place }),
         }
     }
 

@@ -21,7 +21,8 @@ fn with_next() -> (tempfile::TempDir, Sqlite, Book, Entry) {
     (folder, ledger, book, next)
 }
 
-fn everything(folder: &tempfile::TempDir) -> String {
+/// Every row of every table.
+pub(crate) fn everything(folder: &tempfile::TempDir) -> String {
     let conn = rusqlite::Connection::open(file(folder)).unwrap();
     let mut tables: Vec<String> = conn
         .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")

@@ -16,6 +16,8 @@ mod opening;
 mod processes;
 mod queries;
 mod recorded;
+mod repair;
+mod retain;
 mod round_trip;
 mod rules;
 mod support;

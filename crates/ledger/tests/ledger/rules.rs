@@ -7,7 +7,7 @@ use stockade_core::{
     Expect, Extend, Id, LookedUp, Mode, PickLine, Position, Reason, Reply, Reservation, Reserve, Return,
     Rules, Set, Shard, Space, Status, Transfer,
 };
-use stockade_ledger::{Key, Ledger, RecordError, Sqlite, View};
+use stockade_ledger::{Key, Ledger, LedgerCare, RecordError, Sqlite, View};
 
 use crate::support::{by_hand, find, fresh, id};
 
@@ -405,4 +405,57 @@ fn random_histories_through_three_openings_come_back_as_they_were() {
             check(ledger, &shard);
         }
     }
+}
+
+#[test]
+fn random_histories_with_retention_keep_every_sum() {
+    let mut gone = 0;
+    for seed in 1..=6_u64 {
+        let (folder, mut ledger, _row) = fresh();
+        let mut shard = load(&ledger);
+        let mut dice = Dice(seed.wrapping_mul(0xa076_1d64_78bd_642f));
+        let mut now = 1_000;
+        let mut tag = seed << 40;
+        let mut fresh_id = 0;
+        for step in 0..700 {
+            now += i64::try_from(dice.below(100)).unwrap();
+            fresh_id += dice.below(2);
+            let command = Command {
+                tenant: Id::default_name(),
+                actor: id("library"),
+                action: dice.action(now, fresh_id),
+            };
+            apply(&ledger, &mut shard, now, &command);
+            if dice.below(10) > 0 {
+                continue;
+            }
+            tag += 1;
+            let run: Vec<Entry> = shard.seal(tag).into_iter().collect();
+            ledger
+                .record(&run)
+                .unwrap_or_else(|error| panic!("seed {seed} step {step}: {error}"));
+            if dice.below(4) > 0 {
+                continue;
+            }
+            // What goes is what the hot tier no longer holds.
+            shard.forget(shard.position().seq, i64::MAX, 0, usize::MAX);
+            drop(ledger);
+            ledger = Sqlite::open(folder.path()).unwrap();
+            let before = now - i64::try_from(dice.below(4_000)).unwrap();
+            loop {
+                let limit = 1 + usize::try_from(dice.below(20)).unwrap();
+                let done = ledger.retain(before, limit).unwrap();
+                gone += done.reservations;
+                if dice.below(5) == 0 || !done.more {
+                    break;
+                }
+            }
+            check(&ledger, &shard);
+            if dice.below(3) == 0 {
+                shard = load(&ledger);
+                check(&ledger, &shard);
+            }
+        }
+    }
+    assert!(gone > 200, "{gone}");
 }
