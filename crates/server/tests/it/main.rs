@@ -12,6 +12,7 @@ mod config;
 mod connections;
 mod dashboard;
 mod document;
+mod events;
 mod export;
 mod import;
 mod keys;
