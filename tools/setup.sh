@@ -6,6 +6,11 @@ missing=
 command -v cc >/dev/null 2>&1 || missing="$missing gcc libc6-dev"
 command -v redis-server >/dev/null 2>&1 || missing="$missing redis-server"
 python3 -c 'import venv, ensurepip' >/dev/null 2>&1 || missing="$missing python3 python3-venv"
+# The dashboard is tested in a browser where there is Node to build it.
+if command -v npm >/dev/null 2>&1 && [ -z "${DASHBOARD_CHROMIUM:-}" ]; then
+    command -v chromium >/dev/null 2>&1 || command -v chromium-browser >/dev/null 2>&1 ||
+        command -v google-chrome >/dev/null 2>&1 || missing="$missing chromium"
+fi
 
 if [ -n "$missing" ]; then
     if ! command -v apt-get >/dev/null 2>&1; then

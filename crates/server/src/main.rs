@@ -41,8 +41,6 @@ enum Command {
     Reservation(cli::reservation::Reservation),
     /// Who changed what and why, newest first.
     Movements(Box<cli::movements::Args>),
-    /// What happens, as it is recorded: one JSON object a line.
-    Events(Box<cli::events::Args>),
     /// Compare what decides with what is recorded, and that with its own history.
     Audit(cli::audit::Args),
     /// API keys: make, list, revoke.
@@ -76,7 +74,6 @@ fn main() -> ExitCode {
         Command::Stock(command) => on_all_cores(cli::stock::run(command)),
         Command::Reservation(command) => on_all_cores(cli::reservation::run(command)),
         Command::Movements(args) => on_all_cores(cli::movements::run(*args)),
-        Command::Events(args) => on_all_cores(cli::events::run(*args)),
         Command::Audit(args) => on_all_cores(cli::audit::run(args)),
         Command::Key(command) => keys::command::run(command),
         Command::Config(serve::show::ConfigCommand::Show(args)) => {

@@ -3,7 +3,6 @@
 pub(crate) mod audit;
 mod client;
 mod connect;
-pub(crate) mod events;
 mod export;
 mod import;
 pub(crate) mod movements;

@@ -6,7 +6,6 @@ mod app;
 mod body;
 mod code;
 mod dashboard;
-mod events;
 mod import;
 mod json;
 mod kind;

@@ -12,7 +12,6 @@ mod config;
 mod connections;
 mod dashboard;
 mod document;
-mod events;
 mod export;
 mod import;
 mod keys;

@@ -1,6 +1,5 @@
 //! The routes. Each handler is documented where it stands, and the document is made from the same list.
 
-mod events;
 mod export;
 mod import;
 mod overview;
@@ -45,7 +44,6 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .routes(routes!(stock::transfer))
         .routes(routes!(overview::overview))
         .routes(routes!(system::movements))
-        .routes(routes!(events::events))
         .routes(routes!(system::audit))
         .routes(routes!(system::metrics))
         .routes(routes!(system::live))
