@@ -252,6 +252,33 @@ async fn a_half_open_connection_hangs_nobody() {
         not_done(call.await.unwrap(), Kind::NoConnection);
     }
     assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
+    // While one caller tries to connect again, which takes as long as it may, the others fail at once.
+    let start = Instant::now();
+    let calls: Vec<_> = (0..8)
+        .map(|_| {
+            let hot = hot.clone();
+            tokio::spawn(async move {
+                let (mut quick, mut slow) = (0, 0);
+                while start.elapsed() < Duration::from_millis(1_200) {
+                    let call = Instant::now();
+                    not_done(hot.backlog(2).await, Kind::NoConnection);
+                    if call.elapsed() < Duration::from_millis(250) {
+                        quick += 1;
+                    } else {
+                        slow += 1;
+                    }
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+                (quick, slow)
+            })
+        })
+        .collect();
+    let (mut quick, mut slow) = (0, 0);
+    for call in calls {
+        let (one, other) = call.await.unwrap();
+        (quick, slow) = (quick + one, slow + other);
+    }
+    assert!(quick > 100 && slow <= 8, "{quick} quick, {slow} slow");
     proxy.release();
     until_ok(|| hot.backlog(2)).await;
 }

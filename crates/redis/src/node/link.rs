@@ -42,6 +42,8 @@ struct State {
     up: Option<MultiplexedConnection>,
     /// Counts connections, so that a late report about an old one does not end the new one.
     number: u64,
+    /// The last one that is not to be used any more.
+    given_up: u64,
     /// Failed attempts since the last good one.
     failures: u32,
     /// Before this no new attempt is made.
@@ -77,22 +79,34 @@ impl Link {
         if let Some(found) = self.at_hand()? {
             return Ok(found);
         }
-        let _turn = self.connecting.lock().await;
+        let turn = self.connecting.try_lock();
+        let _turn = match (turn, self.last_error()) {
+            (Ok(turn), _) => turn,
+            // Somebody is trying again after a failure, which may take a while: one caller waits for that, not all.
+            (Err(_), Some(error)) => return Err(error),
+            (Err(_), None) => self.connecting.lock().await,
+        };
         // Whoever held the turn before has connected, or has failed for all who waited.
         if let Some(found) = self.at_hand()? {
             return Ok(found);
         }
-        let number = locked(&self.state).number.saturating_add(1);
+        let number = {
+            let mut state = locked(&self.state);
+            state.number = state.number.saturating_add(1);
+            state.number
+        };
         let made = self.connect(number).await;
         let mut state = locked(&self.state);
-        state.number = number;
         match made {
             Ok(connection) => {
                 self.counters.connected();
                 state.failures = 0;
                 state.retry_at = None;
                 state.error = None;
-                state.up = Some(connection.clone());
+                // It may have ended again in the meantime.
+                if state.given_up < number {
+                    state.up = Some(connection.clone());
+                }
                 Ok((number, connection))
             }
             Err(error) => {
@@ -118,6 +132,10 @@ impl Link {
     /// Whether there is a connection that was not given up.
     pub(crate) fn is_up(&self) -> bool {
         locked(&self.state).up.is_some()
+    }
+
+    fn last_error(&self) -> Option<CallError> {
+        locked(&self.state).error.clone()
     }
 
     /// The connection of that number is not to be used any more. Calls that are under way on it keep their chance.
@@ -156,6 +174,7 @@ impl Link {
 
 fn give_up(state: &Mutex<State>, number: u64) {
     let mut state = locked(state);
+    state.given_up = state.given_up.max(number);
     if state.number == number {
         state.up = None;
     }
