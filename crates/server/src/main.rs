@@ -2,6 +2,7 @@
 
 mod cli;
 mod drill;
+mod gate;
 mod http;
 mod keys;
 mod load;

@@ -19,6 +19,8 @@ pub(crate) struct Caller {
     pub(crate) tenant: Id,
     /// Who asks, for the movements: the key's name, or how it came.
     pub(crate) actor: Id,
+    /// The key, if one is needed.
+    pub(crate) key: Option<Arc<Key>>,
 }
 
 /// Why a request has no key that opens anything.
@@ -94,6 +96,7 @@ impl Access {
             return Caller {
                 tenant: key.tenant.clone(),
                 actor: key.name.clone(),
+                key: Some(Arc::clone(key)),
             };
         }
         let is_cli = headers
@@ -106,6 +109,7 @@ impl Access {
             } else {
                 self.http.clone()
             },
+            key: None,
         }
     }
 }

@@ -5,7 +5,7 @@ use axum::http::header::{
     CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, ETAG, RETRY_AFTER, WWW_AUTHENTICATE,
     X_CONTENT_TYPE_OPTIONS,
 };
-use axum::http::{HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use stockade::Answered;
@@ -14,8 +14,10 @@ use utoipa::ToSchema;
 
 use super::access::NoKey;
 use super::code::Code;
-use super::problem::{Ask, Problem, ProblemView};
+use super::problem::{Ask, Problem};
+use super::problem_view::ProblemView;
 use super::view::{Each, ReservationView, ReturnView, StockView};
+use crate::gate::{Level, Line, Stop};
 
 /// The room that most answers fit into, so that their bytes are written without growing.
 const BODY_BYTES: usize = 512;
@@ -67,6 +69,15 @@ impl Answer {
             content_type: "application/json",
             bytes: bytes.into(),
         })
+    }
+
+    /// What stopped some of many.
+    pub(crate) fn stopped(&self, mut each: impl FnMut(Line)) {
+        if let Self::Batch(results) = self {
+            for problem in results.iter().filter_map(|result| result.as_ref().err()) {
+                each(problem.line());
+            }
+        }
     }
 
     /// The codes to count.
@@ -288,6 +299,23 @@ impl Answer {
     }
 }
 
+/// `RateLimit` and `RateLimit-Policy` as the IETF's draft has them: tokens left and until when, of so many in a time.
+pub(super) fn rate_headers(headers: &mut HeaderMap, name: &str, level: Level) {
+    let Level {
+        burst,
+        window_s,
+        left,
+        wait_s,
+    } = level;
+    let policy = format!(r#""{name}";q={burst};w={window_s}"#);
+    let limit = format!(r#""{name}";r={left};t={wait_s}"#);
+    for (header, text) in [("ratelimit-policy", policy), ("ratelimit", limit)] {
+        if let Ok(value) = HeaderValue::from_str(&text) {
+            headers.append(HeaderName::from_static(header), value);
+        }
+    }
+}
+
 /// A problem as bytes.
 pub(crate) fn problem(problem: &Problem) -> Response {
     let view = problem.view();
@@ -300,6 +328,14 @@ pub(crate) fn problem(problem: &Problem) -> Response {
         response
             .headers_mut()
             .insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    if let Problem::Stopped(Stop::Limit {
+        line,
+        level: Some(level),
+        ..
+    }) = problem
+    {
+        rate_headers(response.headers_mut(), line.as_str(), *level);
     }
     if let Problem::Unauthorized(why) = problem {
         let challenge = match why {

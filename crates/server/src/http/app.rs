@@ -19,7 +19,8 @@ use super::mark::{AccessLog, Mark};
 use super::metrics::{Metrics, Route};
 use super::problem::{Ask, Problem};
 use super::request::{header_id, read_body};
-use crate::keys::{Keys, Scope};
+use crate::gate::{Gate, Line, LookUps, Rules};
+use crate::keys::{Key, Keys, Scope};
 
 /// What a request may take.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +42,8 @@ pub(crate) struct App {
     auditing: Arc<Semaphore>,
     limits: Limits,
     access: Access,
+    pub(super) gate: Gate,
+    pub(super) look_ups: LookUps,
     pub(crate) openapi: std::sync::OnceLock<Bytes>,
 }
 
@@ -59,12 +62,15 @@ impl App {
         metrics: Metrics,
         limits: Limits,
         keys: Option<Arc<Keys>>,
+        rules: Rules,
     ) -> Arc<Self> {
         Arc::new(Self {
             store,
             metrics,
             auditing: Arc::new(Semaphore::new(1)),
             access: Access::new(keys, limits.metrics_open),
+            gate: Gate::new(rules),
+            look_ups: LookUps::default(),
             limits,
             openapi: std::sync::OnceLock::new(),
         })
@@ -83,8 +89,12 @@ impl App {
     {
         let since = Instant::now();
         let mut mark = Mark::of(&request, self.limits.access_log);
+        let mut key = None;
         let result = match self.admit(route, &mut request) {
             Ok(()) => {
+                if self.gate.has_key_rate() {
+                    key = request.extensions().get::<Arc<Key>>().cloned();
+                }
                 mark.with_key(&request);
                 handler(Arc::clone(&self), request).await
             }
@@ -93,16 +103,25 @@ impl App {
         let mut response = match result {
             Ok(answer) => {
                 answer.codes(|code| self.metrics.outcome(code));
+                answer.stopped(|line| self.metrics.stopped(line));
                 answer.into_response()
             }
             Err(problem) => {
                 self.metrics.outcome(problem.code());
+                self.metrics.stopped(problem.line());
                 if let Problem::Unavailable { why } | Problem::OutcomeUnknown { why, .. } = &problem {
                     tracing::warn!(?route, code = problem.code().as_str(), why);
                 }
                 answer::problem(&problem)
             }
         };
+        if let Some(key) = key {
+            let now = self.gate.moment(self.store.now());
+            let shown = response.headers().contains_key("ratelimit");
+            if let Some(level) = self.gate.key_level(&key.public_id, now).filter(|_| !shown) {
+                answer::rate_headers(response.headers_mut(), Line::KeyRate.as_str(), level);
+            }
+        }
         let status = response.status().as_u16();
         self.metrics.request(route, status, since);
         mark.answered(route, status, since, response.headers_mut());
@@ -114,6 +133,10 @@ impl App {
     fn admit(&self, route: Route, request: &mut Request) -> Result<(), Problem> {
         let key = self.access.check(route, request.headers(), || self.store.now())?;
         if let Some(key) = key {
+            if self.gate.has_key_rate() && counts_at_once(route) {
+                let now = self.gate.moment(self.store.now());
+                self.gate.key(&key.public_id, now).map_err(Problem::Stopped)?;
+            }
             request.extensions_mut().insert(key);
         }
         Ok(())
@@ -179,11 +202,16 @@ impl App {
         durability: Option<Durability>,
     ) -> Result<Answered, Problem> {
         let ask = Ask::about(&action);
+        let is_reserve = matches!(action, Action::Reserve(_));
         let command = Self::command(caller, action);
         let durability = durability.unwrap_or(self.store.durability());
         let submitting = self.store.submit_with(command, durability);
         match timeout(self.limits.answer_within, submitting).await {
-            Ok(result) => result.map_err(|error| Problem::from(error).asked(ask)),
+            Ok(Ok(answered)) => {
+                self.noted(is_reserve, &answered);
+                Ok(answered)
+            }
+            Ok(Err(error)) => Err(Problem::from(error).asked(ask)),
             Err(_) => Err(Problem::OutcomeUnknown {
                 why: self.too_late(),
                 ask,
@@ -209,13 +237,26 @@ impl App {
         match timeout(self.limits.answer_within, submitting).await {
             Ok(results) => Ok(results
                 .into_iter()
-                .map(|result| result.map_err(|error| Problem::from(error).asked(ask)))
+                .map(|result| {
+                    let result = result.inspect(|answered| self.noted(true, answered));
+                    result.map_err(|error| Problem::from(error).asked(ask))
+                })
                 .collect()),
             Err(_) => Err(Problem::OutcomeUnknown {
                 why: self.too_late(),
                 ask,
             }),
         }
+    }
+
+    /// The answer, if it comes in time.
+    pub(super) async fn within<T>(&self, asking: impl Future<Output = T>) -> Option<T> {
+        timeout(self.limits.answer_within, asking).await.ok()
+    }
+
+    /// Measures the queue, for as long as the service runs.
+    pub(crate) async fn watch_queue(self: Arc<Self>) {
+        self.gate.shed.watch().await;
     }
 
     /// Reads: when the time is over nothing has changed.
@@ -260,4 +301,19 @@ impl App {
     fn too_late(&self) -> String {
         format!("no answer within {} ms", self.limits.answer_within.as_millis())
     }
+}
+
+/// Whether a request counts as soon as it comes. Reservations count one by one, once they are read; and what settles a
+/// reservation is never stopped.
+const fn counts_at_once(route: Route) -> bool {
+    !matches!(
+        route,
+        Route::Reserve
+            | Route::Batch
+            | Route::Confirm
+            | Route::Cancel
+            | Route::Extend
+            | Route::Return
+            | Route::Metrics
+    )
 }

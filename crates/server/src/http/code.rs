@@ -25,6 +25,7 @@ pub(crate) enum Code {
     Invalid,
     Unauthorized,
     Forbidden,
+    RateLimited,
     UnknownRoute,
     MethodNotAllowed,
     BodyTimeout,
@@ -37,7 +38,7 @@ pub(crate) enum Code {
 
 impl Code {
     /// Every code, in the order of its number.
-    pub(crate) const ALL: [Self; 30] = [
+    pub(crate) const ALL: [Self; 31] = [
         Self::Ok,
         Self::Replayed,
         Self::Sealed,
@@ -60,6 +61,7 @@ impl Code {
         Self::Invalid,
         Self::Unauthorized,
         Self::Forbidden,
+        Self::RateLimited,
         Self::UnknownRoute,
         Self::MethodNotAllowed,
         Self::BodyTimeout,
@@ -109,6 +111,7 @@ impl Code {
             Self::Invalid => ("invalid", 422, "Invalid request"),
             Self::Unauthorized => ("unauthorized", 401, "No valid key"),
             Self::Forbidden => ("forbidden", 403, "Scope missing"),
+            Self::RateLimited => ("rate_limited", 429, "Too often, or too many"),
             Self::UnknownRoute => ("unknown_route", 404, "Unknown route"),
             Self::MethodNotAllowed => ("method_not_allowed", 405, "Method not allowed"),
             Self::BodyTimeout => ("body_timeout", 408, "Body too slow"),

@@ -8,6 +8,7 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use stockade::{Health, Readiness};
 
 use super::code::Code;
+use crate::gate::Line;
 
 /// Upper bounds of the latency histograms, in seconds.
 const SECONDS: [f64; 16] = [
@@ -90,6 +91,7 @@ pub(crate) struct Metrics {
     requests: Vec<[OnceLock<Counter>; Route::STATUSES.len()]>,
     seconds: Vec<OnceLock<Histogram>>,
     outcomes: [OnceLock<Counter>; Code::ALL.len()],
+    stopped: [OnceLock<Counter>; Line::ALL.len()],
     prometheus: PrometheusHandle,
 }
 
@@ -108,6 +110,10 @@ impl Metrics {
         metrics::describe_counter!(
             "stockade_outcomes_total",
             "Outcomes by code; each of a batch counts."
+        );
+        metrics::describe_counter!(
+            "stockade_stopped_total",
+            "Requests that were not done, by the line that stopped them; each of a batch counts."
         );
         metrics::describe_histogram!(
             "stockade_http_request_seconds",
@@ -128,6 +134,7 @@ impl Metrics {
                 .collect(),
             seconds: Route::ALL.iter().map(|_| OnceLock::new()).collect(),
             outcomes: [const { OnceLock::new() }; Code::ALL.len()],
+            stopped: [const { OnceLock::new() }; Line::ALL.len()],
             prometheus,
         })
     }
@@ -168,6 +175,14 @@ impl Metrics {
         }
     }
 
+    /// Counts what was stopped, by the line that stopped it.
+    pub(crate) fn stopped(&self, line: Line) {
+        if let Some(slot) = self.stopped.get(line as usize) {
+            slot.get_or_init(|| counter!("stockade_stopped_total", "line" => line.as_str()))
+                .increment(1);
+        }
+    }
+
     /// Everything, in Prometheus's text format.
     #[expect(
         clippy::cast_precision_loss,
@@ -197,6 +212,9 @@ mod tests {
     fn tables_are_in_the_order_of_their_numbers() {
         for (index, (route, _)) in Route::ALL.iter().enumerate() {
             assert_eq!(*route as usize, index);
+        }
+        for (index, line) in Line::ALL.iter().enumerate() {
+            assert_eq!(*line as usize, index);
         }
         for (index, code) in Code::ALL.iter().enumerate() {
             assert_eq!(*code as usize, index);

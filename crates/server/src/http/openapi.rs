@@ -7,7 +7,8 @@ use utoipa::openapi::{ContentBuilder, HeaderBuilder, OpenApi, Ref, RefOr, Respon
 use utoipa::{IntoResponses, OpenApi as _};
 
 use super::body::{AskLineBody, PickLineBody};
-use super::problem::{FieldError, LineProblem, ProblemView};
+use super::problem::FieldError;
+use super::problem_view::{LineProblem, ProblemView};
 
 const ABOUT: &str = "Deducts stock under flash-sale load and never sells what is not there. Every command carries \
 an id chosen by the caller: sent again, it gives the same answer without a second effect. Whole numbers are written \
@@ -43,6 +44,7 @@ fn problem(status: u16) -> (String, RefOr<Response>) {
         413 => "`body_too_large`",
         415 => "`unsupported_media_type`",
         422 => "`invalid`, `id_reused`, `cross_shard`",
+        429 => "`rate_limited`: nothing was changed",
         503 => "`overloaded`, `unavailable`: nothing was changed",
         _ => "`outcome_unknown`: ask by id, or send the same id again",
     };
@@ -52,7 +54,7 @@ fn problem(status: u16) -> (String, RefOr<Response>) {
     let mut response = ResponseBuilder::new()
         .description(about)
         .content("application/problem+json", content);
-    if status == 503 {
+    if [429, 503].contains(&status) {
         let seconds = Schema::from(Object::with_type(Type::Integer));
         let header = HeaderBuilder::new()
             .schema(Some(seconds))

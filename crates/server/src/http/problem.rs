@@ -7,13 +7,14 @@ use std::borrow::Cow;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use stockade::Error;
-use stockade_core::{Action, Conflict, LateReason, OverLimit, Refusal, RefusedLine, Reservation, Short};
+use stockade_core::{Action, Refusal};
 use utoipa::ToSchema;
 
 use super::access::NoKey;
 use super::answer;
 use super::code::Code;
-use super::view::ReservationView;
+use super::problem_view::ProblemView;
+use crate::gate::{Line, Stop};
 use crate::keys::{Denied, Scope};
 
 /// When to ask for an audit again while one is under way: it takes a few seconds per million reservations.
@@ -78,6 +79,12 @@ pub(crate) enum Problem {
     Forbidden {
         scopes: &'static [Scope],
     },
+    /// The gate did not let it on, and its id is not known.
+    Stopped(Stop),
+    /// The queue is too long.
+    Shed {
+        retry_after_ms: u64,
+    },
     UnknownRoute,
     MethodNotAllowed,
     BodyTimeout {
@@ -121,19 +128,34 @@ impl Problem {
     pub(crate) fn code(&self) -> Code {
         match self {
             Self::Refused(refusal) => refusal_code(refusal),
-            Self::Overloaded { .. } | Self::Auditing => Code::Overloaded,
+            Self::Overloaded { .. } | Self::Auditing | Self::Shed { .. } => Code::Overloaded,
             Self::Unavailable { .. } => Code::Unavailable,
             Self::OutcomeUnknown { .. } => Code::OutcomeUnknown,
             Self::Malformed { .. } => Code::Malformed,
             Self::Invalid(_) => Code::Invalid,
             Self::Unauthorized(_) => Code::Unauthorized,
             Self::Forbidden { .. } => Code::Forbidden,
+            Self::Stopped(Stop::Limit { .. }) => Code::RateLimited,
+            Self::Stopped(Stop::SoldOut(_)) => Code::InsufficientStock,
             Self::UnknownRoute => Code::UnknownRoute,
             Self::MethodNotAllowed => Code::MethodNotAllowed,
             Self::BodyTimeout { .. } => Code::BodyTimeout,
             Self::BodyTooLarge { .. } => Code::BodyTooLarge,
             Self::UnsupportedMediaType { .. } => Code::UnsupportedMediaType,
             Self::ImportStopped { cause, .. } => cause.code(),
+        }
+    }
+
+    /// The line of defence that stopped the request.
+    pub(crate) fn line(&self) -> Line {
+        match self {
+            Self::Refused(_) => Line::HotTier,
+            Self::Overloaded { .. } | Self::Auditing => Line::Backlog,
+            Self::Unavailable { .. } | Self::OutcomeUnknown { .. } => Line::Unavailable,
+            Self::Unauthorized(_) | Self::Forbidden { .. } => Line::Key,
+            Self::Stopped(stop) => stop.line(),
+            Self::Shed { .. } => Line::Shed,
+            _ => Line::Shape,
         }
     }
 
@@ -196,6 +218,23 @@ impl Problem {
                 )
                 .into();
                 view.scopes = Some(words);
+            }
+            Self::Stopped(Stop::Limit { line, wait_ms, .. }) => {
+                let what = match line {
+                    Line::OwnerInterval => "The owner asked for this SKU a moment ago.",
+                    Line::OwnerLive => "The owner has as many live reservations as one may have.",
+                    Line::CoolDown => "The owner's reservations keep ending unpaid.",
+                    Line::OwnerRate => "The owner asks too often.",
+                    _ => "This key asks too often.",
+                };
+                view.detail = format!("{what} Nothing was changed; send it again later.").into();
+                view.limit = Some(line.as_str());
+                view.retry_after_ms = Some((*wait_ms).max(1));
+            }
+            Self::Stopped(Stop::SoldOut(lines)) => view.short(lines),
+            Self::Shed { retry_after_ms } => {
+                view.detail = "The queue is too long. Nothing was changed; send it again later.".into();
+                view.retry_after_ms = Some(*retry_after_ms);
             }
             Self::UnknownRoute => {
                 view.detail =
@@ -269,305 +308,6 @@ fn refusal_code(refusal: &Refusal) -> Code {
         Refusal::AlreadyCancelled(_) => Code::AlreadyCancelled,
         Refusal::NotConfirmed(_) => Code::NotConfirmed,
         Refusal::Invalid(_) => Code::Invalid,
-    }
-}
-
-/// The name of a field in bodies, where the core has one of its own.
-fn wire_name(field: &str) -> &str {
-    match field {
-        "ends_at" => "expires_at_ms",
-        "opens_at" => "opens_at_ms",
-        "closes_at" => "closes_at_ms",
-        "ttl_ms" => "ttl_seconds",
-        other => other,
-    }
-}
-
-/// A revision, or null where there is no SKU to have one.
-#[derive(Debug, Serialize)]
-struct Revision(Option<u64>);
-
-/// A refused line with the numbers of its refusal.
-#[derive(Debug, Default, Serialize, ToSchema)]
-pub(crate) struct LineProblem<'a> {
-    /// Where the line stood in the request: of lines that were summed, the first.
-    index: u32,
-    sku: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    location: Option<&'a str>,
-    /// Units asked for, summed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    asked: Option<u64>,
-    /// Units that this line could have had.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    available: Option<u64>,
-    /// Units that the owner holds and has bought.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    used: Option<u64>,
-    /// The most that one owner may have.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    limit: Option<u64>,
-    /// The revision asked for; null: the SKU was to be absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<u64>)]
-    expected: Option<Revision>,
-    /// The revision found; null: there is no such SKU.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<u64>)]
-    found: Option<Revision>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    opens_at_ms: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    closes_at_ms: Option<i64>,
-}
-
-/// A problem detail (RFC 9457).
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Problem)]
-pub(crate) struct ProblemView<'a> {
-    /// Always `about:blank`; `code` says what it is.
-    r#type: &'static str,
-    title: &'static str,
-    status: u16,
-    /// A stable word for programs.
-    code: &'static str,
-    /// For people; may change.
-    #[schema(value_type = String)]
-    detail: Cow<'static, str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    lines: Option<Vec<LineProblem<'a>>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Vec<FieldError>>)]
-    errors: Option<Cow<'a, [FieldError]>>,
-    /// Of `not_found`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<&'a str>,
-    /// Of `expired`: `over`, `insufficient_stock` or `limit_exceeded`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<&'static str>,
-    /// Of the lifecycle refusals: the reservation as it stands.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reservation: Option<ReservationView<'a>>,
-    /// Of `below_reserved`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    location: Option<&'a str>,
-    /// Of `below_reserved`: what `on_hand` would have become.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    result: Option<i64>,
-    /// Of `below_reserved`: units reserved there.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reserved: Option<u64>,
-    /// Of `malformed`, from 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    line: Option<usize>,
-    /// Of `malformed`, from 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    column: Option<usize>,
-    /// Of `forbidden`: any one of these scopes is needed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    scopes: Option<Vec<&'static str>>,
-    /// When to try again.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    retry_after_ms: Option<u64>,
-}
-
-impl<'a> ProblemView<'a> {
-    fn new(code: Code) -> Self {
-        Self {
-            r#type: "about:blank",
-            title: code.title(),
-            status: code.status(),
-            code: code.as_str(),
-            detail: Cow::Borrowed(""),
-            lines: None,
-            errors: None,
-            id: None,
-            reason: None,
-            reservation: None,
-            location: None,
-            result: None,
-            reserved: None,
-            line: None,
-            column: None,
-            scopes: None,
-            retry_after_ms: None,
-        }
-    }
-
-    /// The seconds of the header `Retry-After`.
-    pub(crate) fn retry_after_s(&self) -> Option<u64> {
-        self.retry_after_ms.map(|ms| ms.div_ceil(1_000).max(1))
-    }
-
-    /// What it says to people.
-    pub(crate) fn detail(&self) -> &str {
-        &self.detail
-    }
-
-    /// What was wrong with which field.
-    pub(crate) fn errors(&self) -> &[FieldError] {
-        self.errors.as_deref().unwrap_or_default()
-    }
-
-    /// What it says to people, where "nothing was changed" would not be true of the whole.
-    fn stop(&self) -> &str {
-        self.detail
-            .strip_prefix("Nothing was changed: ")
-            .unwrap_or(&self.detail)
-    }
-
-    fn refusal(&mut self, refusal: &'a Refusal) {
-        match refusal {
-            Refusal::InsufficientStock(lines) => self.short(lines),
-            Refusal::UnknownSku(lines) => {
-                self.detail = "There is no such SKU, or it has no such location. Set its stock first.".into();
-                self.lines(lines, |line, &()| line);
-            }
-            Refusal::RevisionConflict(lines) => {
-                self.detail = "The stock was changed meanwhile. Read it again.".into();
-                self.lines(lines, |line, conflict: &Conflict| LineProblem {
-                    expected: Some(Revision(conflict.expected)),
-                    found: Some(Revision(conflict.found)),
-                    ..line
-                });
-            }
-            Refusal::LimitExceeded(lines) => self.over_limit(lines),
-            Refusal::NotOpen(lines) => {
-                self.detail = "The sale is not open yet.".into();
-                self.lines(lines, |line, at| LineProblem {
-                    opens_at_ms: Some(*at),
-                    ..line
-                });
-            }
-            Refusal::Closed(lines) => {
-                self.detail = "The sale is over.".into();
-                self.lines(lines, |line, at| LineProblem {
-                    closes_at_ms: Some(*at),
-                    ..line
-                });
-            }
-            Refusal::Paused(lines) => {
-                self.detail = "The sale is paused.".into();
-                self.lines(lines, |line, &()| line);
-            }
-            Refusal::BelowReserved {
-                location,
-                result,
-                reserved,
-            } => {
-                self.detail =
-                    format!("On hand would become {result}, below the {reserved} units reserved.").into();
-                self.location = Some(location.as_str());
-                self.result = Some(*result);
-                self.reserved = Some(*reserved);
-            }
-            Refusal::IdReused => {
-                self.detail = "This id was used with another payload. Nothing was changed.".into();
-            }
-            Refusal::CrossShard => {
-                self.detail = "One shard cannot hold this cart. Give its SKUs one group.".into();
-            }
-            Refusal::NotFound { id } => {
-                self.detail = "There is no such reservation.".into();
-                self.id = Some(id.as_str());
-            }
-            Refusal::Expired { reservation, reason } => {
-                match reason {
-                    LateReason::Over => self.reason = Some("over"),
-                    LateReason::Short(lines) => {
-                        self.short(lines);
-                        self.reason = Some(Code::InsufficientStock.as_str());
-                    }
-                    LateReason::Limit(lines) => {
-                        self.over_limit(lines);
-                        self.reason = Some(Code::LimitExceeded.as_str());
-                    }
-                }
-                self.detail = "The reservation is past its end and cannot be had again.".into();
-                self.shows(reservation);
-            }
-            Refusal::AlreadyConfirmed(reservation) => {
-                self.detail = "The units are sold. Use return to give them back.".into();
-                self.shows(reservation);
-            }
-            Refusal::AlreadyCancelled(reservation) => {
-                self.detail = if reservation.sealed {
-                    "This id was cancelled before it came.".into()
-                } else {
-                    "The reservation was cancelled.".into()
-                };
-                self.shows(reservation);
-            }
-            Refusal::NotConfirmed(reservation) => {
-                self.detail = "Nothing was sold by this reservation, so nothing can come back.".into();
-                self.shows(reservation);
-            }
-            Refusal::Invalid(fields) => {
-                let errors: Vec<FieldError> = fields
-                    .iter()
-                    .map(|f| FieldError {
-                        field: wire_name(&f.field).to_owned(),
-                        found: f.found.clone(),
-                        allowed: f.allowed.clone().into(),
-                    })
-                    .collect();
-                self.detail = match errors.as_slice() {
-                    [one] => format!("{}: found {}, allowed {}.", one.field, one.found, one.allowed).into(),
-                    _ => format!("{} faults; see errors.", errors.len()).into(),
-                };
-                self.errors = Some(Cow::Owned(errors));
-            }
-        }
-    }
-
-    fn shows(&mut self, reservation: &'a Reservation) {
-        self.reservation = Some(ReservationView::of(reservation));
-    }
-
-    fn short(&mut self, lines: &'a [RefusedLine<Short>]) {
-        self.detail = match lines {
-            [one] => format!(
-                "{} units asked, {} available.",
-                one.detail.asked, one.detail.available
-            )
-            .into(),
-            _ => format!("{} lines are short; see lines.", lines.len()).into(),
-        };
-        self.lines(lines, |line, short| LineProblem {
-            asked: Some(short.asked),
-            available: Some(short.available),
-            ..line
-        });
-    }
-
-    fn over_limit(&mut self, lines: &'a [RefusedLine<OverLimit>]) {
-        self.detail = match lines {
-            [one] => {
-                let OverLimit { asked, used, limit } = one.detail;
-                format!("{asked} units asked, the owner has {used} of at most {limit}.").into()
-            }
-            _ => format!("{} lines pass the owner's limit; see lines.", lines.len()).into(),
-        };
-        self.lines(lines, |line, over| LineProblem {
-            asked: Some(over.asked),
-            used: Some(over.used),
-            limit: Some(over.limit),
-            ..line
-        });
-    }
-
-    fn lines<T>(
-        &mut self,
-        lines: &'a [RefusedLine<T>],
-        with: impl Fn(LineProblem<'a>, &T) -> LineProblem<'a>,
-    ) {
-        let base = |line: &'a RefusedLine<T>| LineProblem {
-            index: line.index,
-            sku: line.sku.as_str(),
-            location: line.location.as_ref().map(stockade_core::Id::as_str),
-            ..LineProblem::default()
-        };
-        self.lines = Some(lines.iter().map(|line| with(base(line), &line.detail)).collect());
     }
 }
 

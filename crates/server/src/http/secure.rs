@@ -45,6 +45,10 @@ fn operation<'d>(item: &'d mut PathItem, method: &str) -> Option<&'d mut Operati
     }
 }
 
+/// What the gate may answer to a request with a key.
+const LIMITED: &str =
+    "`rate_limited`: nothing was changed; `Retry-After`, and for a rate `RateLimit` and `RateLimit-Policy`";
+
 fn guard(operation: &mut Operation, route: Route) {
     let scopes = scopes(route);
     if scopes.is_empty() {
@@ -61,6 +65,7 @@ fn guard(operation: &mut Operation, route: Route) {
             "`unauthorized`: no key, or one that is unknown, revoked or over",
         ),
         ("403", "`forbidden`: the key has not the scope"),
+        ("429", LIMITED),
     ] {
         let problem = ContentBuilder::new()
             .schema(Some(Ref::from_schema_name("Problem")))

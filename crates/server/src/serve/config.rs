@@ -11,6 +11,7 @@ use stockade_core::LateConfirm;
 
 use super::settings::{Given, Late, LogLevel, When};
 use super::tls::TlsFiles;
+use crate::gate::Rules;
 use crate::http::AccessLog;
 use crate::keys::Keys;
 
@@ -35,6 +36,7 @@ pub(crate) struct Config {
     pub(crate) keys: Option<Arc<Keys>>,
     pub(crate) log_level: tracing::level_filters::LevelFilter,
     pub(crate) store: stockade::Options,
+    pub(crate) rules: Rules,
     pub(crate) limits: crate::http::Limits,
     pub(crate) head_within: Duration,
     pub(crate) drain_within: Duration,
@@ -63,6 +65,7 @@ impl Config {
             None => Err(missing(name)),
         };
         let within = |name, ms| at_least(1, name, ms).map(|ms| Duration::from_millis(u64::from(ms)));
+        let rules = set.rules()?;
         let data = set.data.ok_or_else(|| missing("data"))?;
         let mut store = stockade::Options::new(data.clone());
         store.late_confirm = match set.late_confirm {
@@ -98,6 +101,7 @@ impl Config {
             keys,
             log_level: set.log_level.unwrap_or(LogLevel::Info).into(),
             store,
+            rules,
             limits: crate::http::Limits {
                 body_bytes_max: at_least(1_024, "body-bytes-max", set.body_bytes_max)? as usize,
                 body_within: within("body-timeout-ms", set.body_timeout_ms)?,

@@ -86,7 +86,14 @@ async fn serve(config: Config, json: bool) -> Result<(), String> {
 
     let metrics = Metrics::install()?;
     let store = config.store.open().await.map_err(|e| open_error(&e))?;
-    let app = App::new(store.clone(), metrics, config.limits, config.keys.clone());
+    let app = App::new(
+        store.clone(),
+        metrics,
+        config.limits,
+        config.keys.clone(),
+        config.rules,
+    );
+    watching.push(tokio::spawn(Arc::clone(&app).watch_queue()));
     if let Some(keys) = config.keys {
         tracing::info!(keys = keys.good(store.now()), "API keys are needed");
         watching.push(tokio::spawn(keys.watch()));

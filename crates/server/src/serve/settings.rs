@@ -7,6 +7,7 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::gate::{CoolDown, Rate, Rules};
 use crate::http::AccessLog;
 
 /// The settings. What is not given is `None`.
@@ -70,6 +71,36 @@ pub(crate) struct Given {
     /// How long ended ids are kept in memory, at least 10. [default: 86400]
     #[arg(long, env = "STOCKADE_KEEP_ENDED_SECONDS", value_name = "SECONDS")]
     pub(crate) keep_ended_seconds: Option<u32>,
+    /// How often a key may ask, such as 500/s. Confirm, cancel, extend and return are never limited.
+    #[arg(long, env = "STOCKADE_KEY_RATE", value_name = "N/UNIT")]
+    pub(crate) key_rate: Option<String>,
+    /// How many requests of a key may come at once; as many as the rate has in its unit when not given.
+    #[arg(long, env = "STOCKADE_KEY_BURST", value_name = "N")]
+    pub(crate) key_burst: Option<u32>,
+    /// How often an owner may ask for a reservation, such as 10/m.
+    #[arg(long, env = "STOCKADE_OWNER_RATE", value_name = "N/UNIT")]
+    pub(crate) owner_rate: Option<String>,
+    /// How many reservations an owner may ask for at once; as many as the rate has in its unit when not given.
+    #[arg(long, env = "STOCKADE_OWNER_BURST", value_name = "N")]
+    pub(crate) owner_burst: Option<u32>,
+    /// The least time between two reservations of one SKU that an owner asks for.
+    #[arg(long, env = "STOCKADE_OWNER_INTERVAL_MS", value_name = "MS")]
+    pub(crate) owner_interval_ms: Option<u32>,
+    /// The most live reservations of an owner, 1..=1000.
+    #[arg(long, env = "STOCKADE_OWNER_LIVE_MAX", value_name = "N")]
+    pub(crate) owner_live_max: Option<u32>,
+    /// After how many reservations that ended unpaid an owner has to wait, 1..=1000.
+    #[arg(long, env = "STOCKADE_COOL_DOWN_AFTER", value_name = "N")]
+    pub(crate) cool_down_after: Option<u32>,
+    /// Within how long those count, and how long the owner then waits. [default: 3600]
+    #[arg(long, env = "STOCKADE_COOL_DOWN_SECONDS", value_name = "SECONDS")]
+    pub(crate) cool_down_seconds: Option<u32>,
+    /// How long a SKU that was seen sold out is refused without asking for it again, 1..=10000.
+    #[arg(long, env = "STOCKADE_SOLD_OUT_MS", value_name = "MS")]
+    pub(crate) sold_out_ms: Option<u32>,
+    /// Turn reservations away when further ones would queue for longer; 0 never does. [default: 2000]
+    #[arg(long, env = "STOCKADE_SHED_AFTER_MS", value_name = "MS")]
+    pub(crate) shed_after_ms: Option<u32>,
     /// Let this Redis or Valkey decide: redis://[user[:password]@]host[:port][/db]. Without it this process decides.
     #[arg(long, env = "STOCKADE_REDIS", value_name = "URL")]
     pub(crate) redis: Option<String>,
@@ -115,6 +146,16 @@ impl Given {
             backlog_commands: Some(65_536),
             keep_ended: Some(1_000_000),
             keep_ended_seconds: Some(86_400),
+            key_rate: None,
+            key_burst: None,
+            owner_rate: None,
+            owner_burst: None,
+            owner_interval_ms: None,
+            owner_live_max: None,
+            cool_down_after: None,
+            cool_down_seconds: Some(3_600),
+            sold_out_ms: None,
+            shed_after_ms: Some(2_000),
             redis: None,
             redis_prefix: Some("stockade".to_owned()),
             redis_connections: Some(1),
@@ -146,6 +187,43 @@ impl Given {
         let mut values = below.values()?;
         values.extend(self.values()?.into_iter().filter(|(_, value)| !value.is_null()));
         serde_json::from_value(Value::Object(values)).map_err(|e| format!("the settings do not fit: {e}"))
+    }
+}
+
+impl Given {
+    /// The rules of the gate; an error says which one cannot be.
+    pub(super) fn rules(&self) -> Result<Rules, String> {
+        let rate =
+            |name, text: Option<&String>, burst| text.map(|text| Rate::of(name, text, burst)).transpose();
+        let within = |most: u32, name: &str, value: Option<u32>| match value {
+            Some(value) if !(1..=most).contains(&value) => {
+                Err(format!("--{name} {value}: must be 1..={most}"))
+            }
+            value => Ok(value),
+        };
+        for (burst, rate, name) in [
+            (self.key_burst, &self.key_rate, "key"),
+            (self.owner_burst, &self.owner_rate, "owner"),
+        ] {
+            if burst.is_some() && rate.is_none() {
+                return Err(format!("--{name}-burst needs --{name}-rate"));
+            }
+        }
+        let seconds = within(2_592_000, "cool-down-seconds", self.cool_down_seconds)?;
+        let after = within(1_000, "cool-down-after", self.cool_down_after)?;
+        let interval = within(86_400_000, "owner-interval-ms", self.owner_interval_ms)?;
+        Ok(Rules {
+            key_rate: rate("key-rate", self.key_rate.as_ref(), self.key_burst)?,
+            owner_rate: rate("owner-rate", self.owner_rate.as_ref(), self.owner_burst)?,
+            interval_ms: interval.map(i64::from),
+            live_max: within(1_000, "owner-live-max", self.owner_live_max)?.map(|most| most as usize),
+            cool_down: after.zip(seconds).map(|(after, seconds)| CoolDown {
+                after: after as usize,
+                for_ms: i64::from(seconds) * 1_000,
+            }),
+            sold_out_ms: within(10_000, "sold-out-ms", self.sold_out_ms)?.map(i64::from),
+            shed_after_ms: self.shed_after_ms.filter(|ms| *ms > 0).map(i64::from),
+        })
     }
 }
 

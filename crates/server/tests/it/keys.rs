@@ -362,3 +362,36 @@ fn the_overview_says_what_a_key_may_do() {
     // The page itself is open: it holds nothing, and asks with the key that is typed into it.
     assert_eq!(service.send("GET", "/", &[], b"").status, 200);
 }
+
+#[test]
+fn a_key_asks_only_so_often() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let (one, two) = (
+        create(&data, "one", "default", "admin"),
+        create(&data, "two", "default", "admin"),
+    );
+    let service = Service::on(&data, &["--key-rate", "4/h"]);
+    let order = r#"{"id":"o-1","owner":"u","mode":"reserve","lines":[{"sku":"A","quantity":1}]}"#;
+    let first = with(&service, &one, "PUT", "/v1/stock/A", r#"{"id":"c","on_hand":5}"#);
+    assert_eq!(first.status, 201);
+    assert_eq!(first.header("ratelimit-policy"), Some(r#""key_rate";q=4;w=3600"#));
+    assert!(
+        first
+            .header("ratelimit")
+            .unwrap()
+            .starts_with(r#""key_rate";r=3;t="#)
+    );
+    with(&service, &one, "POST", "/v1/reservations", order).is(201, "ok");
+    with(&service, &one, "GET", "/v1/stock/A", "").is(200, "ok");
+    with(&service, &one, "GET", "/v1/stock/A", "").is(200, "ok");
+    let over = with(&service, &one, "GET", "/v1/stock/A", "");
+    assert_eq!(over.is(429, "rate_limited")["limit"], "key_rate");
+    let other = order.replace("o-1", "o-2");
+    with(&service, &one, "POST", "/v1/reservations", &other).is(429, "rate_limited");
+    // A replay passes, and so does what settles it; and another key is another.
+    with(&service, &one, "POST", "/v1/reservations", order).is(200, "replayed");
+    with(&service, &one, "POST", "/v1/reservations/o-1/confirm", "{}").is(200, "ok");
+    with(&service, &two, "GET", "/v1/stock/A", "").is(200, "ok");
+    assert_eq!(with(&service, &one, "GET", "/metrics", "").status, 200);
+}

@@ -13,6 +13,7 @@ mod connections;
 mod dashboard;
 mod document;
 mod export;
+mod gate;
 mod import;
 mod keys;
 mod names;

@@ -50,8 +50,8 @@ pub(crate) async fn reserve(State(app): State<Arc<App>>, request: Request) -> Re
         let mut read = app.read(request, ReserveBody::read).await?;
         let id = agreed_id(read.header_id.take(), read.body.id())?;
         let durability = read.body.durability();
-        let reserve = Action::Reserve(read.body.command(id));
-        let answered = app.submit_with(&read.caller, reserve, durability).await?;
+        let reserve = read.body.command(id);
+        let answered = app.reserve(&read.caller, reserve, durability).await?;
         Ok(Answer::granted(answered))
     })
     .await
@@ -70,13 +70,13 @@ pub(crate) async fn reserve(State(app): State<Arc<App>>, request: Request) -> Re
 pub(crate) async fn batch(State(app): State<Arc<App>>, request: Request) -> Response {
     app.answer(Route::Batch, request, |app, request| async move {
         let read = app.read(request, |object, _| read_batch(object)).await?;
-        let mut actions = Vec::with_capacity(read.body.len());
+        let mut reserves = Vec::with_capacity(read.body.len());
         let mut invalid = Vec::new();
         let mut durability = None;
         for (index, item) in read.body.into_iter().enumerate() {
             match item {
                 Ok((reserve, asked)) => {
-                    actions.push(Action::Reserve(reserve));
+                    reserves.push(reserve);
                     // They are answered together: one that waits for the ledger makes all wait.
                     durability = match (durability, asked) {
                         (Some(Durability::Ledger), _) | (_, Some(Durability::Ledger)) => {
@@ -88,10 +88,10 @@ pub(crate) async fn batch(State(app): State<Arc<App>>, request: Request) -> Resp
                 Err(problem) => invalid.push((index, problem)),
             }
         }
-        let mut results = if actions.is_empty() {
+        let mut results = if reserves.is_empty() {
             Vec::new()
         } else {
-            app.submit_many(&read.caller, actions, durability).await?
+            app.reserve_many(&read.caller, reserves, durability).await?
         };
         // In rising order, so that each lands where it stood.
         for (index, problem) in invalid {
