@@ -20,14 +20,16 @@ local argv = ARGV
 local EPOCH, TAG, NOW = argv[1], argv[2], argv[3]
 local OPEN = '1'
 -- @include start
+-- @include light
 -- @include shapes
+local FIRST, WIDTH = 5, 2
+
+local function long_way()
 -- @include skus
 -- @include holds
 -- @include due
 -- @include plan
 -- @include picks
--- @include commit
-local FIRST, WIDTH = 5, 2
 
 local function confirm_pending(hold, shape)
   local picks = picked(hold, shape.picks, quantity_of, quantity_of)
@@ -154,7 +156,7 @@ local function confirm_unheard(name, shape)
 end
 
 local function confirm(name, shape)
-  local hold = find_hold(name, shape.known)
+  local hold = find_hold(name, shape.known, shape.unknown_at)
   local payload = shape.payload
   if not hold then
     if payload then return confirm_unheard(name, shape) end
@@ -171,13 +173,26 @@ local function confirm(name, shape)
   if status == 'x' then stop('already_cancelled', shown(hold)) end
   return confirm_late(hold, shape)
 end
+return confirm
+end
 
-local names = {}
-for i = FIRST, #argv, WIDTH do names[#names + 1] = argv[i] end
+local names, named = {}, 0
+for i = FIRST, #argv, WIDTH do
+  named = named + 1
+  names[named] = argv[i]
+end
 fetch(names)
-local replies, number = {}, 0
+local replies, number, confirm = {}, 0, nil
 for i = FIRST, #argv, WIDTH do
   number = number + 1
-  replies[number] = guarded(confirm, argv[i], shapes[tonumber(argv[i + 1])])
+  local name, shape = argv[i], shapes[tonumber(argv[i + 1])]
+  local packed = holds[name]
+  shape.head = shape.head or 'Cp' .. shape.actor .. '\31'
+  local reply = packed and not shape.picks and not shape.payload and plain_turn(name, packed, 'c', shape.head)
+  if not reply then
+    confirm = confirm or long_way()
+    reply = guarded(confirm, name, shape)
+  end
+  replies[number] = reply
 end
-return commit(replies, number)
+-- @include commit

@@ -21,15 +21,15 @@ local EPOCH, TAG, NOW = argv[1], argv[2], argv[3]
 local OPEN = '1'
 -- @include start
 -- @include shapes
+-- @include light
 -- @include skus
 -- @include holds
 -- @include due
--- @include commit
 local FIRST, WIDTH = 5, 2
 local LONGEST = 2592000000
 
 local function extend(name, shape)
-  local hold = find_hold(name, shape.known)
+  local hold = find_hold(name, shape.known, shape.unknown_at)
   if not hold then stop('not_found') end
   local status = hold.status
   if status == 'c' then stop('already_confirmed', shown(hold)) end
@@ -49,4 +49,4 @@ for i = FIRST, #argv, WIDTH do
   number = number + 1
   replies[number] = guarded(extend, argv[i], shapes[tonumber(argv[i + 1])])
 end
-return commit(replies, number)
+-- @include commit

@@ -19,10 +19,10 @@ local argv = ARGV
 local EPOCH, TAG, NOW = argv[1], argv[2], argv[3]
 local OPEN = '0'
 -- @include start
+-- @include light
 -- @include skus
 -- @include holds
 -- @include due
--- @include commit
 local FIRST, WIDTH = 4, 3
 
 -- Takes the units from where they were, or, where that is no longer possible, along the allocation order: without
@@ -110,4 +110,4 @@ for i = FIRST, #argv, WIDTH do
   number = number + 1
   replies[number] = guarded(argv[i] == 'R' and reserve or extend, argv[i + 1], argv[i + 2])
 end
-return commit(replies, number)
+-- @include commit

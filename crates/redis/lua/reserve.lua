@@ -20,14 +20,16 @@ local argv = ARGV
 local EPOCH, TAG, NOW = argv[1], argv[2], argv[3]
 local OPEN = '1'
 -- @include start
+-- @include light
 -- @include shapes
+local FIRST, WIDTH = 5, 4
+
+local function long_way()
 -- @include skus
 -- @include holds
 -- @include due
 -- @include plan
 -- @include seal
--- @include commit
-local FIRST, WIDTH = 5, 4
 
 -- The reservation to supersede, if it allows that: 'pending', 'absent' or nothing; and the reservation.
 local function superseded(shape, owner)
@@ -40,7 +42,7 @@ local function superseded(shape, owner)
 end
 
 local function reserve(name, owner, digest, shape)
-  local lost = find_hold(name, shape.known)
+  local lost = find_hold(name, shape.known, shape.unknown_at)
   if lost then
     local status, same = lost.status, lost.digest == digest
     if status == 'x' and (same or lost.sealed) then stop('already_cancelled', shown(lost)) end
@@ -73,42 +75,47 @@ local function reserve(name, owner, digest, shape)
   return grant(lost, new, sold and 'D' or 'R', shape.actor)
 end
 
-local names = {}
-for i = FIRST, #argv, WIDTH do names[#names + 1] = argv[i] end
+return reserve
+end
+
+local names, named = {}, 0
+for i = FIRST, #argv, WIDTH do
+  named = named + 1
+  names[named] = argv[i]
+end
 fetch(names)
 
--- The short way: one line of a plain SKU. What can be said of every command of the shape is worked out once.
-local function plain_of(shape)
+-- What can be said of every plain command of a shape is worked out once.
+local function look_at(shape)
   shape.looked = true
   local line = shape.lines[1]
-  if shape.invalid or shape.old or #shape.lines ~= 1 or line[3] or line[5] then return end
-  local fine, sku = pcall(sku_of, line[1])
-  if not fine or not sku or not sku.plain then return end
+  if shape.invalid or shape.old or #shape.lines ~= 1 or line[3] or line[5] or find(line[1], '\31', 1, true) then return end
+  local place = plain_of(line[1])
+  if not place then return end
   local sold = shape.mode == 1
-  local ends = sold and AT or fmt('%.0f', clock + shape.ttl)
-  shape.place, shape.quantity = sku.plain, line[2]
-  shape.before = (sold and 'cA' or 'p@')
-  shape.middle = AT .. '\31' .. ends .. '\31' .. (sold and SEQ or '') .. '\31'
-  shape.after = '\31' .. sku.id .. '\31' .. fmt('%.0f', line[2])
+  shape.place, shape.quantity = place, line[2]
+  shape.before = sold and 'cA' or 'p@'
+  shape.middle = AT .. '\31' .. (sold and AT or fmt('%.0f', clock + shape.ttl)) .. '\31' .. (sold and SEQ or '') .. '\31'
+  shape.after = '\31' .. line[1] .. '\31' .. fmt('%.0f', line[2])
   shape.head = (sold and 'D-' or 'R-') .. shape.actor .. '\31'
-  if not sold then
-    local second = second_of(clock + shape.ttl)
-    buckets[second] = buckets[second] or {}
-    shape.bucket = buckets[second]
-  else
+  if sold then
     shape.bucket = ended.r
+  else
+    local second = second_of(clock + shape.ttl)
+    shape.bucket = buckets[second] or {}
+    buckets[second] = shape.bucket
   end
 end
 
-local replies, number = {}, 0
+local replies, number, reserve = {}, 0, nil
 for i = FIRST, #argv, WIDTH do
   number = number + 1
-  local name = argv[i]
-  local shape = shapes[tonumber(argv[i + 3])]
-  if not shape.looked then plain_of(shape) end
-  local place = shape.place
-  local reply
-  if place and not holds[name] and (forgot == 0 or known_of('r', name, shape.known) == false) then
+  local name, shape = argv[i], shapes[tonumber(argv[i + 3])]
+  if not shape.looked then look_at(shape) end
+  local place, reply = shape.place, nil
+  -- A SKU that went the long way may not be plain any more, and whoever has forgotten ids has to look first.
+  if place and not place.sku and not holds[name]
+    and (forgot == 0 or (shape.unknown_at and shape.unknown_at >= forgot)) then
     local quantity = shape.quantity
     if place.on_hand - place.reserved - place.safety >= quantity then
       reply = shape.before .. argv[i + 2] .. shape.middle .. argv[i + 1] .. shape.after
@@ -130,6 +137,10 @@ for i = FIRST, #argv, WIDTH do
       effect_count = effect_count + 3
     end
   end
-  replies[number] = reply or guarded(reserve, name, argv[i + 1], argv[i + 2], shape)
+  if not reply then
+    reserve = reserve or long_way()
+    reply = guarded(reserve, name, argv[i + 1], argv[i + 2], shape)
+  end
+  replies[number] = reply
 end
-return commit(replies, number)
+-- @include commit

@@ -21,12 +21,12 @@ local EPOCH, TAG, NOW = argv[1], argv[2], argv[3]
 local OPEN = '1'
 -- @include start
 -- @include shapes
+-- @include light
 -- @include skus
 -- @include holds
 -- @include due
 -- @include picks
 -- @include records
--- @include commit
 local FIRST, WIDTH = 5, 2
 
 -- In reverse allocation order.
@@ -41,7 +41,7 @@ local function give_line(line, units, shifts)
 end
 
 local function give_back(name, shape)
-  local past = record_of('x', RETURNS, name, shape.known)
+  local past = record_of('x', RETURNS, name, shape.known, shape.unknown_at)
   if past then
     local at, own, reservation = match(past, '^(%d+)\31(%d+)\31([^\30]+)', 17)
     if not reservation then corrupt(RETURNS, '', 'holds a broken return of ' .. name) end
@@ -92,4 +92,5 @@ for i = FIRST, #argv, WIDTH do
   number = number + 1
   replies[number] = guarded(give_back, argv[i], shapes[tonumber(argv[i + 1])])
 end
-return commit(replies, number, function() write_records('x', RETURNS) end)
+extra = function() write_records('x', RETURNS) end
+-- @include commit

@@ -21,15 +21,15 @@ local EPOCH, TAG, NOW = argv[1], argv[2], argv[3]
 local OPEN = '1'
 -- @include start
 -- @include shapes
+-- @include light
 -- @include skus
 -- @include holds
 -- @include due
--- @include commit
 local FIRST, WIDTH = 5, 2
 
 local function show(name, shape)
   if not shape.stock then
-    local hold = find_hold(name, shape.known)
+    local hold = find_hold(name, shape.known, shape.unknown_at)
     if not hold then stop('not_found') end
     return shown(hold)
   end
@@ -52,4 +52,4 @@ for i = FIRST, #argv, WIDTH do
   number = number + 1
   replies[number] = guarded(show, argv[i], shapes[tonumber(argv[i + 1])])
 end
-return commit(replies, number)
+-- @include commit

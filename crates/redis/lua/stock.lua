@@ -21,11 +21,11 @@ local EPOCH, TAG, NOW = argv[1], argv[2], argv[3]
 local OPEN = '1'
 -- @include start
 -- @include shapes
+-- @include light
 -- @include skus
 -- @include holds
 -- @include due
 -- @include records
--- @include commit
 local FIRST, WIDTH = 5, 2
 local LOCATIONS_MAX = 100
 local created_skus = {}
@@ -165,7 +165,7 @@ end
 local VERBS = { s = set, a = adjust, t = transfer, f = configure }
 
 local function change(name, shape)
-  local past = record_of('c', COMMANDS, name, shape.known)
+  local past = record_of('c', COMMANDS, name, shape.known, shape.unknown_at)
   if past then
     local revision, sku = match(past, '^(%d+)\31%d+\31%d+\31(.+)$', 17)
     if not revision then corrupt(COMMANDS, '', 'holds a broken command of ' .. name) end
@@ -191,7 +191,8 @@ for i = FIRST, #argv, WIDTH do
   number = number + 1
   replies[number] = guarded(change, argv[i], shapes[tonumber(argv[i + 1])])
 end
-return commit(replies, number, function()
+extra = function()
   write_records('c', COMMANDS)
   for _, name in ipairs(created_skus) do redis.call('HDEL', MARKERS, name) end
-end)
+end
+-- @include commit

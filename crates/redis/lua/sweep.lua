@@ -18,10 +18,10 @@
 local EPOCH, TAG, NOW, LIMIT = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local OPEN = '1'
 -- @include start
+-- @include light
 -- @include skus
 -- @include holds
 -- @include due
--- @include commit
 -- The replies: how many were ended, 1 if more are due, the lag in ms, how many live ones are left; then SKUs that were
 -- not held, whose reservations wait.
 local number = end_due(tonumber(LIMIT))
@@ -38,4 +38,4 @@ if more then
 end
 local replies = { number, more and 1 or 0, lag, live }
 for name in pairs(due.unheld) do replies[#replies + 1] = name end
-return commit(replies, #replies)
+-- @include commit

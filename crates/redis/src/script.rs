@@ -9,6 +9,7 @@ pub(crate) const INCLUDES: Includes = &[
     ("commit", include_str!("../lua/include/commit.lua")),
     ("due", include_str!("../lua/include/due.lua")),
     ("holds", include_str!("../lua/include/holds.lua")),
+    ("light", include_str!("../lua/include/light.lua")),
     ("meta", include_str!("../lua/include/meta.lua")),
     ("picks", include_str!("../lua/include/picks.lua")),
     ("plan", include_str!("../lua/include/plan.lua")),

@@ -1,7 +1,7 @@
 -- Ends that have come, freed where an answer depends on them: a bounded number a call, earliest first.
 local FREED_MAX, LOOKED_MAX, CHUNK, SECONDS_MAX = 128, 2048, 256, 200
 local freed, looked = 0, 0
-local due = { seconds = nil, at = 0, list = {}, pos = 0, over = false, trims = {}, gone = {}, unheld = {} }
+local EXPIRED = 'Ppstockade\31'
 
 -- Reads on in the bucket that comes first, or in the next one; false when nothing more is due now.
 local function next_chunk()
@@ -82,16 +82,21 @@ local function end_due(limit)
     local item = due.list[due.pos]
     if item then
       due.pos = due.pos + 1
-      local hold = head_of(item[3], holds[item[3]])
+      local name = item[3]
       -- A command of this call may have ended or moved it.
-      if hold.status == 'p' and hold.ends <= clock then
-        local fine, reply = pcall(expire, hold)
-        if fine then
-          number = number + 1
-        elseif type(reply) == 'table' then
-          postpone(item[3], reply)
-        else
-          error(reply, 0)
+      if plain_turn(name, holds[name], 'e', EXPIRED) then
+        number = number + 1
+      else
+        local hold = head_of(name, holds[name])
+        if hold.status == 'p' and hold.ends <= clock then
+          local fine, reply = pcall(expire, hold)
+          if fine then
+            number = number + 1
+          elseif type(reply) == 'table' then
+            postpone(name, reply)
+          else
+            error(reply, 0)
+          end
         end
       end
     else

@@ -1,24 +1,9 @@
 -- Reservations: read once a call into the overlay, kept as they are packed, spelled out where they change.
-local holds, hset, hset_count, buckets = {}, {}, 0, {}
-
--- Reads reservations that the call will need.
-local function fetch(names)
-  for first = 1, #names, 4000 do
-    local last = math.min(#names, first + 3999)
-    local got = redis.call('HMGET', RESERVATIONS, unpack(names, first, last))
-    for i = first, last do holds[names[i]] = got[i - first + 1] end
-  end
-end
-
 local function put(name, packed)
   holds[name] = packed
   hset[hset_count + 1] = name
   hset[hset_count + 2] = packed
   hset_count = hset_count + 2
-end
-
-local function second_of(ends)
-  return math.ceil(ends / 1000)
 end
 
 local function to_bucket(name, second)
@@ -187,22 +172,23 @@ local function expire(hold)
 end
 
 -- What the ledger said about an id that is not held here: nil when it must be asked, false when it does not know it.
-local function known_of(kind, name, known)
-  if forgot == 0 then return false end
+-- `unknown_at` is the cursor at which it did not know the command's own id.
+local function known_of(kind, name, known, unknown_at)
+  if forgot == 0 or (unknown_at and unknown_at >= forgot) then return false end
   local found = known and known[kind .. name]
   if not found or found[1] < forgot then return nil end
   return found[2]
 end
 
 -- Finds a reservation and spells its head out; false when there is none. One that is past its end is ended first.
-local function find_hold(name, known)
+local function find_hold(name, known, unknown_at)
   local packed = holds[name]
   if packed == nil then
     fetch({ name })
     packed = holds[name]
   end
   if not packed then
-    packed = known_of('r', name, known)
+    packed = known_of('r', name, known, unknown_at)
     if packed == nil then stop('look_up', 'r', name) end
     if not packed then return false end
     if sub(packed, 1, 1) == 'p' then

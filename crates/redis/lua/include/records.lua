@@ -23,10 +23,10 @@ local function put_record(kind, name, packed)
 end
 
 -- A record, packed; false when there is none. One that the ledger brings is kept.
-local function record_of(kind, key, name, known)
+local function record_of(kind, key, name, known, unknown_at)
   local packed = records[kind][name]
   if packed then return packed end
-  packed = known_of(kind, name, known)
+  packed = known_of(kind, name, known, unknown_at)
   if packed == nil then stop('look_up', kind, name) end
   if not packed then return false end
   local own = fmt('%.0f', forgot)
@@ -47,5 +47,5 @@ local function record_of(kind, key, name, known)
 end
 
 local function write_records(kind, key)
-  hset_all(key, record_writes[kind], #record_writes[kind])
+  put_all('HSET', key, record_writes[kind], #record_writes[kind])
 end

@@ -1,25 +1,6 @@
 -- SKUs and owner usage, read once a call into the overlay.
-local skus, touched, changed_skus = {}, {}, {}
-
 local function corrupt(key, sku, what)
   stop('corrupt', key, sku, what)
-end
-
-local function place_of(text, location)
-  local a, b, c, d, e =
-    match(text, '^on_hand=(%d+) reserved=(%d+) sold=(%d+) safety_stock=(%d+) version=(%d+)$')
-  local on_hand, reserved, sold, safety, version = whole(a), whole(b), whole(c), whole(d), whole(e)
-  if not (on_hand and reserved and sold and safety and version) then return nil end
-  if reserved > on_hand or on_hand + sold > MAX then return nil end
-  return {
-    location = location, on_hand = on_hand, reserved = reserved, sold = sold, safety = safety, version = version,
-    raw = text,
-  }
-end
-
-local function text_of(place)
-  return fmt('on_hand=%.0f reserved=%.0f sold=%.0f safety_stock=%.0f version=%.0f',
-    place.on_hand, place.reserved, place.sold, place.safety, place.version)
 end
 
 -- What is left at a place.
@@ -43,7 +24,7 @@ local function reorder(sku)
 end
 
 local function add_place(sku, place)
-  place.sku = sku
+  place.sku, place.key, place.name = sku, sku.key, sku.name
   sku.places[#sku.places + 1] = place
   sku.index[place.location] = place
 end
@@ -101,8 +82,6 @@ local function read_sku(sku, raw)
     if sku.limit and not sku.tracked then return 'limit_per_owner' end
   end
   reorder(sku)
-  -- One plain place and nothing to check: the short way through a reserve.
-  sku.plain = #raw == 6 and sku.places[1] and sku.places[1].location == 'default' and sku.places[1]
 end
 
 -- A SKU; false when it is not held.
@@ -110,8 +89,13 @@ local function sku_of(name)
   local sku = skus[name]
   if sku == nil then
     sku = new_sku(name)
-    local raw = redis.pcall('HGETALL', sku.key)
-    if raw.err then
+    local plain = plains[name]
+    local raw = plain and {} or redis.pcall('HGETALL', sku.key)
+    if plain then
+      sku.revision = tonumber(plain.revision)
+      add_place(sku, plain)
+      reorder(sku)
+    elseif raw.err then
       sku.damage = raw.err
     elseif #raw == 0 then
       sku = false
@@ -140,7 +124,7 @@ local function held_sku(name)
 end
 
 -- Fields of a SKU, as they are stored.
-local function fields_of(sku)
+fields_of = function(sku)
   local names, named, fields = {}, {}, {}
   for i, place in ipairs(sku.places) do names[i] = place.location end
   for i, place in ipairs(sku.named) do named[i] = place.location end
@@ -175,15 +159,8 @@ local function settings_of(sku)
   return concat(out, '\31')
 end
 
-local function touch(place)
-  if not place.touched then
-    place.touched = true
-    touched[#touched + 1] = place
-  end
-end
-
 -- Owner usage: of the present era of a tracked SKU.
-local usages, changed_usages = {}, {}
+local usages = {}
 
 local function usage_of(sku, owner)
   local field = sku.name .. '\30' .. owner

@@ -40,15 +40,9 @@ end
 local AT, SEQ = fmt('%.0f', clock), fmt('%.0f', seq + 1)
 
 -- Lua's stack takes some thousand values at a time.
-local function hset_all(key, fields, number)
+local function put_all(verb, key, list, number)
   for first = 1, number, 4000 do
-    redis.call('HSET', key, unpack(fields, first, math.min(number, first + 3999)))
-  end
-end
-
-local function push_all(key, items)
-  for first = 1, #items, 4000 do
-    redis.call('RPUSH', key, unpack(items, first, math.min(#items, first + 3999)))
+    redis.call(verb, key, unpack(list, first, math.min(number, first + 3999)))
   end
 end
 
@@ -66,6 +60,9 @@ end
 local function tenant_of(name)
   return match(name, '^.*\31') or ''
 end
+
+-- What a script writes beside what `commit` knows of.
+local extra
 
 -- The entry being made: head, name, value of each change; which names ended by it, and which came from the ledger.
 local effects, effect_count = {}, 0

@@ -49,6 +49,7 @@ pub(crate) struct Generator {
     scope: Scope,
     now: Millis,
     commands: u32,
+    came: Vec<u32>,
 }
 
 impl Generator {
@@ -66,6 +67,7 @@ impl Generator {
             scope,
             now: T0,
             commands: 0,
+            came: Vec::new(),
         }
     }
 
@@ -171,12 +173,27 @@ impl Generator {
         (owner, mode, lines)
     }
 
+    // Mostly one that came lately.
     fn reservation_number(&mut self) -> u32 {
-        self.rng.u32(..9)
+        if self.came.is_empty() || self.one_in(12) {
+            return self.rng.u32(..30);
+        }
+        let lately = self.came.len().saturating_sub(9);
+        self.came[self.rng.usize(lately..self.came.len())]
+    }
+
+    fn new_number(&mut self) -> u32 {
+        let number = if self.one_in(4) {
+            self.reservation_number()
+        } else {
+            self.rng.u32(..30)
+        };
+        self.came.push(number);
+        number
     }
 
     fn reserve(&mut self) -> Action {
-        let number = self.reservation_number();
+        let number = self.new_number();
         let (mut owner, mut mode, mut lines) = self.usual(number);
         if self.one_in(4) {
             let count = self.rng.usize(..4);
@@ -327,7 +344,7 @@ impl Generator {
 
     fn changes(&mut self) -> Changes {
         let mut changes = Changes::default();
-        match self.rng.u8(..13) {
+        match self.rng.u8(..14) {
             0 | 1 => {
                 let count = self.rng.usize(1..3);
                 changes.safety_stock = (0..count).map(|_| (self.location(), self.rng.u64(..4))).collect();
@@ -345,6 +362,7 @@ impl Generator {
             }
             10 => changes.split = Some(self.rng.bool()),
             11 => changes.reset_usage = true,
+            12 => changes.limit_per_owner = Some(Some(self.rng.u64(1..8))),
             _ => changes.group = Some(self.rng.bool().then(|| id("G"))),
         }
         changes
@@ -361,7 +379,11 @@ impl Generator {
             }),
             ScriptKind::Extend => Action::Extend(Extend {
                 id: own(self.reservation_number()),
-                ends_at: self.now + self.within(-2..70) * SECOND / 2,
+                ends_at: if self.one_in(8) {
+                    self.now + 30 * SECOND
+                } else {
+                    self.now + self.within(-2..70) * SECOND / 2
+                },
             }),
             ScriptKind::Return => Action::Return(Return {
                 id: self.name("x", 8),
