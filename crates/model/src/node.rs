@@ -1,0 +1,357 @@
+//! What the scripts do on a node. Each is one step: it happens whole or not at all.
+
+use crate::decide::{Overlay, decide};
+use crate::rules::Rule;
+use crate::state::{
+    Body, Entry, Epoch, Held, IDS, Item, Known, Meta, Op, Position, Reply, Sku, Status, Tag, Verdict, World,
+};
+
+impl Meta {
+    pub(crate) fn tip(&self) -> Position {
+        Position {
+            epoch: self.epoch,
+            seq: self.seq,
+            tag: self.tag,
+        }
+    }
+}
+
+impl World {
+    /// Whether a node's chain holds this entry, or holds its base beyond it.
+    pub(crate) fn on_chain(&self, node: usize, at: Position) -> bool {
+        let node = &self.nodes[node];
+        let Some(meta) = node.meta else { return false };
+        if meta.epoch != at.epoch || at.seq > meta.seq {
+            return false;
+        }
+        // Only what is recorded becomes the base, so anything before it is on this chain as well.
+        at.seq < meta.base_seq
+            || (at.seq == meta.base_seq && at.tag == meta.base_tag)
+            || node.stream.iter().any(|e| e.at == at)
+    }
+
+    fn overlay(&self, node: usize) -> Overlay {
+        Overlay {
+            sku: self.nodes[node].sku,
+            held: self.nodes[node].held,
+            ops: Vec::new(),
+        }
+    }
+
+    /// Appends the entry, then writes the overlay.
+    fn write(&mut self, node: usize, mut meta: Meta, tag: Tag, mut over: Overlay) -> Meta {
+        if !over.ops.is_empty() {
+            let prev = meta.tag;
+            meta.seq += 1;
+            meta.tag = tag;
+            for op in &over.ops {
+                if let Some(held) = &mut over.held[op.id] {
+                    held.seq = meta.seq;
+                }
+            }
+            let entry = Entry {
+                at: meta.tip(),
+                prev,
+                ops: over.ops,
+                after: over.sku,
+            };
+            self.log.say(|| format!("        node {node} writes {}", entry.told()));
+            self.nodes[node].stream.push(entry);
+        }
+        self.nodes[node].sku = over.sku;
+        self.nodes[node].held = over.held;
+        self.nodes[node].meta = Some(meta);
+        meta
+    }
+
+    /// The checks every script begins with.
+    pub(crate) fn admits(&self, node: usize, epoch: u8, open: bool) -> Result<Meta, Reply> {
+        match self.nodes[node].meta {
+            Some(m) if m.epoch > epoch => Err(Reply::Newer),
+            Some(m) if m.epoch == epoch && m.open == open => Ok(m),
+            _ => Err(Reply::Behind),
+        }
+    }
+
+    pub(crate) fn run(&mut self, node: usize, body: &Body) -> Reply {
+        let done = match body {
+            Body::Batch { epoch, tag, row, items } => self.batch(node, *epoch, *tag, *row, items),
+            Body::Trim { at } => self.trim(node, *at),
+            Body::Load { epoch, token, sku } => self.load(node, *epoch, *token, *sku),
+            Body::Fence { epoch, .. } => self.fence(node, *epoch),
+            Body::Base { at, filter, .. } => self.base(node, *at, *filter),
+            Body::Chunk { epoch, number, sku, live, .. } => self.chunk(node, *epoch, *number, *sku, live),
+            Body::Rerun { epoch, tag, again, covers, .. } => self.rerun(node, *epoch, *tag, again, covers),
+            Body::Open { epoch, chunks, .. } => self.open(node, *epoch, *chunks),
+            Body::Record { .. } | Body::Seize { .. } | Body::Hot { .. } | Body::Decide { .. } => Ok(Reply::No),
+        };
+        done.unwrap_or_else(|refused| refused)
+    }
+
+    fn batch(
+        &mut self,
+        node: usize,
+        epoch: u8,
+        tag: Tag,
+        row: Position,
+        items: &[Item],
+    ) -> Result<Reply, Reply> {
+        let meta = self.admits(node, epoch, true)?;
+        let mut over = self.overlay(node);
+        over.free_due(self.clock);
+        let mut verdicts = Vec::with_capacity(items.len());
+        for item in items {
+            let verdict = match self.look_up(&mut over, &meta, item) {
+                Err(first) => first,
+                Ok(status) => {
+                    let (verdict, change) = decide(item.cmd, status, over.sku, self.clock);
+                    if let Some(after) = change {
+                        over.change(item.id, after);
+                    }
+                    verdict
+                }
+            };
+            verdicts.push(verdict);
+        }
+        let meta = self.write(node, meta, tag, over);
+        let on_chain = self.on_chain(node, row);
+        Ok(Reply::Batch {
+            tip: Some(meta.tip()),
+            on_chain,
+            verdicts,
+        })
+    }
+
+    /// Ends what is due.
+    pub(crate) fn sweep(&mut self, node: usize, epoch: u8, tag: Tag) -> bool {
+        let Ok(meta) = self.admits(node, epoch, true) else { return false };
+        let mut over = self.overlay(node);
+        over.free_due(self.clock);
+        let swept = !over.ops.is_empty();
+        if swept {
+            self.write(node, meta, tag, over);
+        }
+        swept
+    }
+
+    fn trim(&mut self, node: usize, at: Position) -> Result<Reply, Reply> {
+        let mut meta = self.admits(node, at.epoch, true)?;
+        let by_tag = self.rules.has(Rule::TrimTag);
+        let found = self.nodes[node]
+            .stream
+            .iter()
+            .position(|e| e.at == at || (!by_tag && e.at.seq == at.seq));
+        let Some(index) = found else { return Ok(Reply::No) };
+        let gone: Vec<_> = self.nodes[node].stream.drain(..=index).collect();
+        for entry in &gone {
+            meta.base_seq = entry.at.seq;
+            meta.base_tag = entry.at.tag;
+            if !self.ledger.entries.contains(&entry.at) {
+                self.fail(7, "an entry was trimmed that is not recorded under its tag");
+            }
+        }
+        self.nodes[node].meta = Some(meta);
+        Ok(Reply::Yes)
+    }
+
+    /// Forgets an ended id whose last change lies at or before the base.
+    pub(crate) fn forget(&mut self, node: usize, epoch: u8, id: usize) -> bool {
+        let Ok(mut meta) = self.admits(node, epoch, true) else { return false };
+        match self.nodes[node].held[id] {
+            Some(h) if h.status != Status::Pending && h.seq <= meta.base_seq => {
+                meta.forgot = meta.forgot.max(h.seq);
+                meta.filter |= 1 << id;
+                self.nodes[node].held[id] = None;
+                self.nodes[node].meta = Some(meta);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn load(&mut self, node: usize, epoch: u8, token: Tag, sku: Sku) -> Result<Reply, Reply> {
+        self.admits(node, epoch, true)?;
+        let n = &mut self.nodes[node];
+        let marked = n.marker.is_some_and(|m| m.token == token) || !self.rules.has(Rule::LoadMarker);
+        if n.sku.is_some() || !marked {
+            return Ok(Reply::No);
+        }
+        n.sku = Some(sku);
+        n.marker = None;
+        Ok(Reply::Yes)
+    }
+
+    fn fence(&mut self, node: usize, epoch: u8) -> Result<Reply, Reply> {
+        let n = &mut self.nodes[node];
+        if n.meta.is_some_and(|m| m.epoch >= epoch) {
+            return Ok(Reply::No);
+        }
+        let stream = std::mem::take(&mut n.stream);
+        n.old.extend(stream);
+        n.sku = None;
+        n.marker = None;
+        n.held = [None; IDS];
+        n.meta = Some(Meta {
+            epoch,
+            open: false,
+            based: false,
+            chunks: 0,
+            seq: 0,
+            tag: 0,
+            base_seq: 0,
+            base_tag: 0,
+            forgot: 0,
+            filter: 0,
+        });
+        Ok(Reply::Yes)
+    }
+
+    fn base(&mut self, node: usize, at: Position, filter: u8) -> Result<Reply, Reply> {
+        let mut meta = self.admits(node, at.epoch, false)?;
+        if meta.based || meta.chunks > 0 {
+            return Ok(Reply::No);
+        }
+        meta.based = true;
+        meta.seq = at.seq;
+        meta.tag = at.tag;
+        meta.base_seq = at.seq;
+        meta.base_tag = at.tag;
+        meta.forgot = at.seq;
+        meta.filter = filter;
+        self.nodes[node].meta = Some(meta);
+        Ok(Reply::Yes)
+    }
+
+    fn chunk(
+        &mut self,
+        node: usize,
+        epoch: u8,
+        number: u8,
+        sku: Option<Sku>,
+        live: &[Option<u8>; IDS],
+    ) -> Result<Reply, Reply> {
+        let mut meta = self.admits(node, epoch, false)?;
+        if !meta.based || (self.rules.has(Rule::StrictChunks) && meta.chunks + 1 != number) {
+            return Ok(Reply::No);
+        }
+        meta.chunks = number;
+        let seq = meta.base_seq;
+        let n = &mut self.nodes[node];
+        n.meta = Some(meta);
+        if sku.is_some() {
+            n.sku = sku;
+        }
+        for (held, end) in n.held.iter_mut().zip(live) {
+            if let Some(end) = *end {
+                *held = Some(Held {
+                    status: Status::Pending,
+                    end,
+                    seq,
+                });
+            }
+        }
+        Ok(Reply::Yes)
+    }
+
+    /// Does surviving grants and extends again; what no longer fits is lost.
+    fn rerun(
+        &mut self,
+        node: usize,
+        epoch: u8,
+        tag: Tag,
+        again: &[(Op, Known)],
+        covers: &[Tag],
+    ) -> Result<Reply, Reply> {
+        let meta = self.admits(node, epoch, false)?;
+        if meta.chunks != 2 {
+            return Ok(Reply::No);
+        }
+        let mut over = self.overlay(node);
+        over.free_due(self.clock);
+        for (op, known) in again {
+            let held = over.held[op.id].map(|h| h.status);
+            let status = match (held, known.status) {
+                (Some(status), _) => status,
+                // A live one that is not here was ended by this very script, or its chunk is missing.
+                (None, ended) if self.rules.has(Rule::RerunLookUp) => ended,
+                (None, _) => Status::Absent,
+            };
+            match status {
+                Status::Absent | Status::Lost if op.before != Status::Pending => {
+                    let fits = over.sku.is_some_and(|s| s.on_hand > s.reserved);
+                    let after = if fits { (Status::Pending, op.end) } else { (Status::Lost, 0) };
+                    if status != Status::Lost || fits {
+                        if status == Status::Lost {
+                            over.held[op.id] = Some(Held {
+                                status,
+                                end: 0,
+                                seq: meta.base_seq,
+                            });
+                        }
+                        over.change(op.id, after);
+                    }
+                    if !fits {
+                        self.reported[op.id] = true;
+                    }
+                }
+                Status::Pending if held.is_some() && op.before == Status::Pending => {
+                    over.change(op.id, (Status::Pending, op.end));
+                }
+                _ => {}
+            }
+        }
+        over.free_due(self.clock);
+        self.write(node, meta, tag, over);
+        self.nodes[node].covered.extend(covers);
+        Ok(Reply::Yes)
+    }
+
+    fn open(&mut self, node: usize, epoch: u8, chunks: u8) -> Result<Reply, Reply> {
+        let mut meta = self.admits(node, epoch, false)?;
+        if meta.chunks != chunks {
+            return Ok(Reply::No);
+        }
+        meta.open = true;
+        self.nodes[node].meta = Some(meta);
+        Ok(Reply::Yes)
+    }
+
+    /// Removes the entries of older epochs.
+    pub(crate) fn drop_older(&mut self, node: usize, epoch: Epoch) -> bool {
+        if self.admits(node, epoch, true).is_err() || self.nodes[node].old.is_empty() {
+            return false;
+        }
+        let old = std::mem::take(&mut self.nodes[node].old);
+        for entry in &old {
+            let recorded = self.ledger.entries.contains(&entry.at);
+            if !recorded && !self.nodes[node].covered.contains(&entry.at.tag) {
+                self.fail(7, "an entry of an older epoch was dropped that is neither recorded nor run again");
+            }
+        }
+        true
+    }
+
+    /// Whether a verdict needs the check behind a refusal.
+    pub(crate) fn is_refusal(verdict: Verdict) -> bool {
+        matches!(verdict, Verdict::Short | Verdict::NotFound)
+    }
+}
+
+impl Entry {
+    /// As a line of a story.
+    pub(crate) fn told(&self) -> String {
+        let ops: Vec<_> = self
+            .ops
+            .iter()
+            .map(|o| format!("id {} {:?} to {:?}", o.id, o.before, o.after))
+            .collect();
+        format!(
+            "entry {}.{} tag {} after tag {}: {}",
+            self.at.epoch,
+            self.at.seq,
+            self.at.tag,
+            self.prev,
+            ops.join(", ")
+        )
+    }
+}

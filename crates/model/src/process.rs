@@ -1,0 +1,312 @@
+//! What a process does with requests: send, wait, answer, send again; and how it records and trims.
+
+use crate::rules::Rule;
+use crate::state::{
+    Body, Cmd, Epoch, IDS, Item, Loading, MESSAGES, Marker, Mode, Msg, Position, REQUESTS, Reply, Stage, Tag, To,
+    Verdict, World,
+};
+
+impl World {
+    pub(crate) fn fresh_tag(&mut self) -> Tag {
+        if !self.rules.has(Rule::Tag) {
+            return 0;
+        }
+        self.token()
+    }
+
+    pub(crate) fn token(&mut self) -> Tag {
+        self.fresh += 1;
+        self.fresh
+    }
+
+    pub(crate) fn has_room(&self, late: bool) -> bool {
+        !late || self.msgs.len() < MESSAGES
+    }
+
+    /// Sends a call. `late`: it stays under way; otherwise it is executed and its reply handled at once.
+    pub(crate) fn send(&mut self, to: To, from: usize, body: Body, late: bool) {
+        let life = self.procs[from].life;
+        if late {
+            self.msgs.push(Msg {
+                to,
+                from,
+                life,
+                body,
+                reply: None,
+            });
+        } else {
+            let reply = self.execute(to, from, &body);
+            self.handle(from, life, to, &body, reply);
+        }
+    }
+
+    pub(crate) fn execute(&mut self, to: To, from: usize, body: &Body) -> Reply {
+        match to {
+            To::Node(node) => self.run(node, body),
+            To::Ledger => self.land(from, body),
+        }
+    }
+
+    /// Sends the first `count` queued requests of a process as one merged call.
+    pub(crate) fn call(&mut self, proc: usize, count: usize, late: bool) -> bool {
+        let queued = |w: &Self, i: usize| w.reqs[i].proc == proc && w.reqs[i].stage == Stage::Queued;
+        let chosen: Vec<_> = (0..self.reqs.len()).filter(|i| queued(self, *i)).take(count).collect();
+        let view = self.procs[proc].view;
+        if chosen.len() < count || view.mode == Mode::Rebuild || !self.has_room(late) {
+            return false;
+        }
+        let mut items = Vec::with_capacity(count);
+        for i in chosen {
+            let req = &mut self.reqs[i];
+            req.stage = Stage::Sent;
+            let (serial, id, cmd) = (req.serial, req.id, req.cmd);
+            let known = self.known(id);
+            items.push(Item { serial, id, cmd, known });
+        }
+        let epoch = view.at.epoch;
+        self.log.say(|| {
+            let what: Vec<_> = items.iter().map(|i| format!("{:?} of id {}", i.cmd, i.id)).collect();
+            let when = if late { " (under way)" } else { "" };
+            format!("        process {proc} sends {} under epoch {epoch}{when}", what.join(" and "))
+        });
+        if view.mode == Mode::Sql {
+            self.send(To::Ledger, proc, Body::Decide { epoch, items }, late);
+        } else {
+            let tag = self.fresh_tag();
+            let row = self.ledger.row.at;
+            let to = To::Node(self.procs[proc].conn);
+            self.send(to, proc, Body::Batch { epoch, tag, row, items }, late);
+        }
+        true
+    }
+
+    /// A reply reaches the process that asked, if it still lives.
+    pub(crate) fn handle(&mut self, proc: usize, life: u8, to: To, body: &Body, reply: Reply) {
+        if self.procs[proc].life != life {
+            return;
+        }
+        match (body, reply) {
+            (Body::Batch { items, .. } | Body::Decide { items, .. }, Reply::Batch { tip, on_chain, verdicts }) => {
+                for (item, verdict) in items.iter().zip(verdicts) {
+                    self.hear(proc, item.serial, tip, on_chain, verdict);
+                }
+            }
+            (Body::Batch { items, epoch, .. } | Body::Decide { items, epoch }, refused) => {
+                for item in items {
+                    self.queue_again(item.serial);
+                }
+                self.refused(proc, *epoch, &refused);
+            }
+            (
+                Body::Fence { token, .. }
+                | Body::Base { token, .. }
+                | Body::Chunk { token, .. }
+                | Body::Rerun { token, .. }
+                | Body::Open { token, .. }
+                | Body::Seize { token, .. }
+                | Body::Hot { token, .. },
+                reply,
+            ) => self.rebuild_heard(proc, *token, to, &reply),
+            (Body::Load { .. } | Body::Trim { .. } | Body::Record { .. }, _) => {}
+        }
+    }
+
+    /// The shard is not what the process took it for. It reads the ledger; only if that still says what it said is
+    /// there a reason to rebuild.
+    fn refused(&mut self, proc: usize, epoch: Epoch, reply: &Reply) {
+        let row = self.ledger.row;
+        self.procs[proc].view = row;
+        if *reply == Reply::Behind && row.at.epoch == epoch && row.mode == Mode::Hot {
+            self.procs[proc].suspects = Some(epoch);
+        }
+    }
+
+    fn request(&self, serial: u16) -> Option<usize> {
+        self.reqs.iter().position(|r| r.serial == serial && r.stage == Stage::Sent)
+    }
+
+    fn queue_again(&mut self, serial: u16) {
+        if let Some(i) = self.request(serial) {
+            self.reqs[i].stage = Stage::Queued;
+        }
+    }
+
+    fn hear(&mut self, proc: usize, serial: u16, tip: Option<Position>, on_chain: bool, verdict: Verdict) {
+        let Some(i) = self.request(serial) else { return };
+        let (id, cmd) = (self.reqs[i].id, self.reqs[i].cmd);
+        let Some(tip) = tip else {
+            return self.answer(i, verdict);
+        };
+        match verdict {
+            Verdict::Pending if cmd != Cmd::ReserveHard => {
+                if cmd != Cmd::Read {
+                    self.procs[proc].kept[id] = Some(tip);
+                }
+                self.answer(i, verdict);
+            }
+            Verdict::Sold { replay: true } if !self.rules.has(Rule::SaleRecorded) => self.answer(i, verdict),
+            Verdict::Pending | Verdict::Sold { .. } | Verdict::Ended(_) => {
+                self.reqs[i].stage = Stage::Waits(tip, verdict);
+            }
+            Verdict::Short | Verdict::NotFound => {
+                if on_chain || !self.rules.has(Rule::RefusalCheck) {
+                    self.answer(i, verdict);
+                } else if self.rules.has(Rule::RefuseAgain) {
+                    self.reqs[i].stage = Stage::Queued;
+                } else {
+                    let wins = self.ledger_says(id).unwrap_or(verdict);
+                    self.answer(i, wins);
+                }
+            }
+            Verdict::IdReused => self.answer(i, verdict),
+            Verdict::LookUp => self.reqs[i].stage = Stage::Queued,
+            Verdict::MissingSku => {
+                self.reqs[i].stage = Stage::Queued;
+                self.procs[proc].misses = true;
+            }
+            Verdict::Fork => {
+                self.reqs[i].stage = Stage::Queued;
+                self.procs[proc].suspects = Some(tip.epoch);
+            }
+        }
+    }
+
+    /// A process gives up waiting for a reply or a recording, and will send the same id with a new tag.
+    pub(crate) fn again(&mut self, index: usize) -> bool {
+        match self.reqs.get_mut(index) {
+            Some(req) if req.stage != Stage::Queued => {
+                req.stage = Stage::Queued;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// A hard answer whose entry is recorded goes out.
+    pub(crate) fn settled(&mut self, index: usize) -> bool {
+        match self.reqs.get(index).map(|r| r.stage) {
+            Some(Stage::Waits(tip, verdict)) if self.is_recorded(tip) => {
+                self.answer(index, verdict);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// A soft grant is recorded, or is sent again by the process that keeps it.
+    pub(crate) fn keep(&mut self, proc: usize, id: usize) -> bool {
+        let Some(at) = self.procs[proc].kept[id] else { return false };
+        if self.is_recorded(at) {
+            self.procs[proc].kept[id] = None;
+        } else if self.reqs.len() < REQUESTS {
+            self.procs[proc].kept[id] = None;
+            self.ask(id, Cmd::Reserve, proc, true);
+        } else {
+            return false;
+        }
+        true
+    }
+
+    /// Reads the outbox from the cursor of its view, and records up to `count` entries.
+    pub(crate) fn take_outbox(&mut self, proc: usize, count: usize, late: bool) -> bool {
+        let view = self.procs[proc].view;
+        let node = self.procs[proc].conn;
+        if view.mode != Mode::Hot || !self.has_room(late) {
+            return false;
+        }
+        let fork = match self.admits(node, view.at.epoch, true) {
+            Err(reply) => {
+                self.refused(proc, view.at.epoch, &reply);
+                return false;
+            }
+            Ok(meta) if meta.base_seq > view.at.seq => return false,
+            // Inclusive: the entry at the cursor must be the ledger's.
+            Ok(_) if self.rules.has(Rule::InclusiveRead) => !self.on_chain(node, view.at),
+            Ok(_) => self.nodes[node]
+                .stream
+                .iter()
+                .any(|e| e.at.seq == view.at.seq + 1 && e.prev != view.at.tag),
+        };
+        if fork {
+            self.procs[proc].suspects = Some(view.at.epoch);
+            self.log.say(|| format!("        process {proc} finds a fork on node {node}"));
+            return false;
+        }
+        let after = self.nodes[node].stream.iter().filter(|e| e.at.seq > view.at.seq);
+        let entries: Vec<_> = after.take(count).cloned().collect();
+        if entries.is_empty() {
+            return false;
+        }
+        self.send(To::Ledger, proc, Body::Record { entries }, late);
+        true
+    }
+
+    pub(crate) fn cut(&mut self, proc: usize, late: bool) -> bool {
+        let view = self.procs[proc].view;
+        if view.mode != Mode::Hot || !self.has_room(late) || !self.ledger.entries.contains(&view.at) {
+            return false;
+        }
+        let node = self.procs[proc].conn;
+        if self.nodes[node].stream.iter().all(|e| e.at.seq != view.at.seq) && !late {
+            return false;
+        }
+        self.send(To::Node(node), proc, Body::Trim { at: view.at }, late);
+        true
+    }
+
+    /// A SKU that is not held gets a load marker, with the tip at which it was missed.
+    pub(crate) fn mark(&mut self, proc: usize) -> bool {
+        let (view, node) = (self.procs[proc].view, self.procs[proc].conn);
+        if view.mode != Mode::Hot || self.nodes[node].sku.is_some() {
+            return false;
+        }
+        let Ok(meta) = self.admits(node, view.at.epoch, true) else { return false };
+        let token = self.token();
+        let made = Marker { token, tip: meta.tip() };
+        let marker = *self.nodes[node].marker.get_or_insert(made);
+        let loading = Loading {
+            epoch: view.at.epoch,
+            token: marker.token,
+            tip: marker.tip,
+            node,
+        };
+        if self.procs[proc].loading == Some(loading) {
+            return false;
+        }
+        self.procs[proc].loading = Some(loading);
+        self.procs[proc].misses = false;
+        true
+    }
+
+    /// Reads the SKU in the ledger once the marker's tip is recorded, and loads it under the marker.
+    pub(crate) fn load_missed(&mut self, proc: usize, late: bool) -> bool {
+        let Some(loading) = self.procs[proc].loading else { return false };
+        let ready = self.is_recorded(loading.tip) || !self.rules.has(Rule::LoadWait);
+        if !ready || !self.has_room(late) {
+            return false;
+        }
+        self.procs[proc].loading = None;
+        let body = Body::Load {
+            epoch: loading.epoch,
+            token: loading.token,
+            sku: self.ledger.sku,
+        };
+        self.send(To::Node(loading.node), proc, body, late);
+        true
+    }
+
+    /// Death and restart: what it knew is gone, what it sent is not.
+    pub(crate) fn crash(&mut self, proc: usize) {
+        let p = &mut self.procs[proc];
+        p.life += 1;
+        p.view = self.ledger.row;
+        p.conn = self.primary;
+        p.kept = [None; IDS];
+        p.rebuild = None;
+        p.loading = None;
+        p.suspects = None;
+        p.misses = false;
+        self.reqs.retain(|r| r.proc != proc);
+        self.crashed = true;
+    }
+}
