@@ -77,7 +77,7 @@ impl World {
         let done = match body {
             Body::Batch { epoch, tag, row, items } => self.batch(node, *epoch, *tag, *row, items),
             Body::Trim { at } => self.trim(node, *at),
-            Body::Load { epoch, token, sku } => self.load(node, *epoch, *token, *sku),
+            Body::Load { epoch, token, sku, row } => self.load(node, *epoch, *token, *sku, *row),
             Body::Fence { epoch, .. } => self.fence(node, *epoch),
             Body::Base { at, filter, .. } => self.base(node, *at, *filter),
             Body::Chunk { epoch, number, sku, live, .. } => self.chunk(node, *epoch, *number, *sku, live),
@@ -169,8 +169,12 @@ impl World {
         }
     }
 
-    fn load(&mut self, node: usize, epoch: u8, token: Tag, sku: Sku) -> Result<Reply, Reply> {
+    fn load(&mut self, node: usize, epoch: u8, token: Tag, sku: Sku, row: Position) -> Result<Reply, Reply> {
         self.admits(node, epoch, true)?;
+        // A node that lost recorded entries must not take counters from after its own tip.
+        if self.rules.has(Rule::LoadOnChain) && !self.on_chain(node, row) {
+            return Ok(Reply::No);
+        }
         let n = &mut self.nodes[node];
         let marked = n.marker.is_some_and(|m| m.token == token) || !self.rules.has(Rule::LoadMarker);
         if n.sku.is_some() || !marked {
@@ -262,10 +266,12 @@ impl World {
         again: &[(Op, Known)],
         covers: &[Tag],
     ) -> Result<Reply, Reply> {
-        let meta = self.admits(node, epoch, false)?;
+        let mut meta = self.admits(node, epoch, false)?;
         if meta.chunks != 2 {
             return Ok(Reply::No);
         }
+        // It counts like a chunk, so that a node that loses it cannot be opened.
+        meta.chunks += u8::from(self.rules.has(Rule::RerunCounted));
         let mut over = self.overlay(node);
         over.free_due(self.clock);
         for (op, known) in again {

@@ -290,6 +290,7 @@ impl World {
             epoch: loading.epoch,
             token: loading.token,
             sku: self.ledger.sku,
+            row: self.ledger.row.at,
         };
         self.send(To::Node(loading.node), proc, body, late);
         true

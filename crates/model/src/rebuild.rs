@@ -56,7 +56,8 @@ impl World {
                 (false, _) => Part::Base,
                 (true, 0) => Part::Chunk1,
                 (true, 1) => Part::Chunk2,
-                (true, _) => Part::Rerun,
+                (true, 2) => Part::Rerun,
+                (true, _) => Part::Open,
             },
             _ => Part::Fence,
         };
@@ -143,7 +144,10 @@ impl World {
                 Body::Chunk { epoch, number, sku, live, token }
             }
             Part::Rerun => self.rerun_of(&rb),
-            Part::Open => Body::Open { epoch, chunks: 2, token },
+            Part::Open => {
+                let chunks = 2 + u8::from(self.rules.has(Rule::RerunCounted));
+                Body::Open { epoch, chunks, token }
+            }
             Part::Hot => Body::Hot { epoch, token },
         };
         let to = if rb.next == Part::Hot { To::Ledger } else { To::Node(rb.node) };

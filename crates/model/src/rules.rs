@@ -18,10 +18,12 @@ pub enum Rule {
     LoadWait,
     RerunLookUp,
     RefuseAgain,
+    RerunCounted,
+    LoadOnChain,
 }
 
 impl Rule {
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 17] = [
         Self::Tag,
         Self::RecordedByTag,
         Self::InclusiveRead,
@@ -37,6 +39,8 @@ impl Rule {
         Self::LoadWait,
         Self::RerunLookUp,
         Self::RefuseAgain,
+        Self::RerunCounted,
+        Self::LoadOnChain,
     ];
 
     /// As written on the command line.
@@ -57,6 +61,8 @@ impl Rule {
             Self::LoadWait => "load-wait",
             Self::RerunLookUp => "rerun-look-up",
             Self::RefuseAgain => "refuse-again",
+            Self::RerunCounted => "rerun-counted",
+            Self::LoadOnChain => "load-on-chain",
         }
     }
 

@@ -123,8 +123,9 @@ impl Scenario {
             | Rule::RefusalCheck
             | Rule::RefuseAgain
             | Rule::SaleRecorded => Self::losses(),
-            Rule::FenceFirst | Rule::NewEpoch | Rule::StrictChunks | Rule::RerunLookUp => Self::rebuilds(),
+            Rule::FenceFirst | Rule::NewEpoch | Rule::StrictChunks | Rule::RerunLookUp | Rule::RerunCounted => Self::rebuilds(),
             Rule::LoadMarker | Rule::LoadWait => Self::misses(),
+            Rule::LoadOnChain => EVERYTHING,
             Rule::SqlEpoch => Self::fallback(),
         }
     }

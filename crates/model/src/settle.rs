@@ -18,7 +18,7 @@ impl World {
                 return;
             }
             calm = self.is_calm();
-            if calm && self.clock >= LAST_TICK {
+            if calm && self.clock >= LAST_TICK + 3 {
                 break;
             }
             // Ends pass only when the rest is done; until then the clock would end what a retry still needs.

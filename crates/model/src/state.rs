@@ -187,7 +187,7 @@ pub enum Verdict {
 pub enum Body {
     Batch { epoch: Epoch, tag: Tag, row: Position, items: Vec<Item> },
     Trim { at: Position },
-    Load { epoch: Epoch, token: Tag, sku: Sku },
+    Load { epoch: Epoch, token: Tag, sku: Sku, row: Position },
     Fence { epoch: Epoch, token: Tag },
     Base { at: Position, filter: u8, token: Tag },
     Chunk { epoch: Epoch, number: u8, sku: Option<Sku>, live: [Option<u8>; IDS], token: Tag },
