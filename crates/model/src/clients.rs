@@ -90,7 +90,7 @@ impl World {
         if told & (SOLD | ENDED | HARD) != 0 {
             self.fail(5, "refused after the client was told of a recorded grant or end");
         }
-        if told & SOFT != 0 && !self.lossy && !self.is_lost(id) {
+        if told & SOFT != 0 && !self.lossy {
             self.fail(5, "refused after a grant was answered, and nothing was lost");
         }
         if verdict == Verdict::Short {
@@ -101,7 +101,4 @@ impl World {
         }
     }
 
-    pub(crate) fn is_lost(&self, id: usize) -> bool {
-        self.ledger.records[id].0 == Status::Lost || self.reported[id]
-    }
 }

@@ -1,12 +1,12 @@
 //! What a command does to an id: the rules of the house in small. The same for a node and for the ledger deciding.
 
 use crate::rules::{Look, Rule};
-use crate::state::{Cmd, Held, Item, Meta, Op, Sku, Status, Verdict, World};
+use crate::state::{Cmd, Held, Item, Meta, Op, Sku, Status, Tag, Verdict, World};
 
 /// The verdict, and the state after when something changes.
 pub(crate) fn decide(
     cmd: Cmd,
-    status: Status,
+    (status, end): (Status, u8),
     sku: Option<Sku>,
     clock: u8,
 ) -> (Verdict, Option<(Status, u8)>) {
@@ -22,6 +22,7 @@ pub(crate) fn decide(
         },
         (Cmd::Confirm | Cmd::Cancel, Pending) if sku.is_none() => (Verdict::MissingSku, None),
         (Cmd::Confirm, Pending) => (sold, Some((Confirmed, 0))),
+        (Cmd::Extend, Pending) if end == clock + 2 => (Verdict::Pending, None),
         (Cmd::Extend, Pending) => (Verdict::Pending, Some((Pending, clock + 2))),
         (Cmd::Cancel, Absent | Pending | Expired | Lost) => (Verdict::Ended(Cancelled), Some((Cancelled, 0))),
         (Cmd::Deduct, Pending) => (Verdict::IdReused, None),
@@ -52,11 +53,13 @@ pub(crate) struct Overlay {
     pub(crate) sku: Option<Sku>,
     pub(crate) held: [Option<Held>; crate::state::IDS],
     pub(crate) ops: Vec<Op>,
+    /// Goes into what is changed next.
+    pub(crate) born: Tag,
 }
 
 impl Overlay {
     pub(crate) fn change(&mut self, id: usize, after: (Status, u8)) {
-        let before = self.held[id].map_or(Status::Absent, |h| h.status);
+        let (before, from) = self.held[id].map_or((Status::Absent, 0), |h| (h.status, h.end));
         if let Some(sku) = self.sku {
             // A node whose counters cannot follow is caught by the checks after the step.
             self.sku = Some(moved(sku, before, after.0).unwrap_or(sku));
@@ -71,6 +74,8 @@ impl Overlay {
             before,
             after: after.0,
             end: after.1,
+            from,
+            born: self.born,
         });
     }
 
@@ -100,12 +105,15 @@ impl World {
             return Ok(Status::Absent);
         }
         let known = item.known;
-        if known.epoch != meta.epoch || known.cursor < meta.forgot {
+        let of_epoch = known.epoch == meta.epoch || !self.rules.has(Rule::KnownEpoch);
+        let late_enough = known.cursor >= meta.forgot || !self.rules.has(Rule::KnownCursor);
+        if !of_epoch || !late_enough {
             return Err(Verdict::LookUp);
         }
         match known.status {
             Status::Absent => Ok(Status::Absent),
-            Status::Pending => Err(Verdict::Fork),
+            Status::Pending if self.rules.has(Rule::LiveFork) => Err(Verdict::Fork),
+            Status::Pending => Ok(Status::Absent),
             ended => {
                 over.held[item.id] = Some(Held {
                     status: ended,

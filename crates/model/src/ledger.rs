@@ -53,6 +53,12 @@ impl World {
                 if self.ledger.records[op.id].0 != op.before {
                     self.fail(2, "a recorded entry starts from a state that the ledger does not have");
                 }
+                if op.before == Status::Pending && op.after == Status::Pending {
+                    if op.born < self.extended[op.id] {
+                        self.fail(4, "an extend was undone by an older one");
+                    }
+                    self.extended[op.id] = op.born;
+                }
                 self.ledger.records[op.id] = (op.after, op.end);
                 match moved(self.ledger.sku, op.before, op.after) {
                     Some(sku) => self.ledger.sku = sku,
@@ -95,8 +101,11 @@ impl World {
             return Reply::No;
         }
         row.mode = Mode::Hot;
+        let at = row.at;
         // A node without an entry of its own has this as its tip; it is as recorded as anything before it.
-        self.ledger.entries.push(row.at);
+        if self.rules.has(Rule::OpeningRow) {
+            self.ledger.entries.push(at);
+        }
         self.log.say(|| format!("        the ledger is at epoch {epoch}, hot"));
         Reply::Yes
     }
@@ -115,12 +124,18 @@ impl World {
             }
         }
         for item in items {
-            let status = self.ledger.records[item.id].0;
-            let (verdict, change) = decide(item.cmd, status, Some(self.ledger.sku), self.clock);
+            let record = self.ledger.records[item.id];
+            let (verdict, change) = decide(item.cmd, record, Some(self.ledger.sku), self.clock);
             if let Some(after) = change {
                 self.put(item.id, after);
             }
             verdicts.push(verdict);
+        }
+        if self.rules.has(Rule::SqlEntry) {
+            // One chain, whoever decides: what is decided here moves the cursor like any other entry.
+            self.ledger.row.at.seq += 1;
+            self.ledger.row.at.tag = self.token();
+            self.ledger.entries.push(self.ledger.row.at);
         }
         self.log.say(|| format!("        the ledger decides {verdicts:?}"));
         Reply::Batch {

@@ -35,6 +35,7 @@ impl World {
             sku: self.nodes[node].sku,
             held: self.nodes[node].held,
             ops: Vec::new(),
+            born: self.fresh,
         }
     }
 
@@ -68,7 +69,7 @@ impl World {
     pub(crate) fn admits(&self, node: usize, epoch: u8, open: bool) -> Result<Meta, Reply> {
         match self.nodes[node].meta {
             Some(m) if m.epoch > epoch => Err(Reply::Newer),
-            Some(m) if m.epoch == epoch && m.open == open => Ok(m),
+            Some(m) if m.epoch == epoch && (m.open == open || !self.rules.has(Rule::Closed)) => Ok(m),
             _ => Err(Reply::Behind),
         }
     }
@@ -104,7 +105,8 @@ impl World {
             let verdict = match self.look_up(&mut over, &meta, item) {
                 Err(first) => first,
                 Ok(status) => {
-                    let (verdict, change) = decide(item.cmd, status, over.sku, self.clock);
+                    let end = over.held[item.id].map_or(0, |h| h.end);
+                    let (verdict, change) = decide(item.cmd, (status, end), over.sku, self.clock);
                     if let Some(after) = change {
                         over.change(item.id, after);
                     }
@@ -158,7 +160,7 @@ impl World {
     pub(crate) fn forget(&mut self, node: usize, epoch: u8, id: usize) -> bool {
         let Ok(mut meta) = self.admits(node, epoch, true) else { return false };
         match self.nodes[node].held[id] {
-            Some(h) if h.status != Status::Pending && h.seq <= meta.base_seq => {
+            Some(h) if h.status != Status::Pending && (h.seq <= meta.base_seq || !self.rules.has(Rule::ForgetBase)) => {
                 meta.forgot = meta.forgot.max(h.seq);
                 meta.filter |= 1 << id;
                 self.nodes[node].held[id] = None;
@@ -267,7 +269,9 @@ impl World {
         covers: &[Tag],
     ) -> Result<Reply, Reply> {
         let mut meta = self.admits(node, epoch, false)?;
-        if meta.chunks != 2 {
+        // A missing SKU is no reason to call a grant lost: the rebuild is not what it takes itself for.
+        let torn = self.rules.has(Rule::RerunSku) && self.nodes[node].sku.is_none();
+        if meta.chunks != 2 || torn {
             return Ok(Reply::No);
         }
         // It counts like a chunk, so that a node that loses it cannot be opened.
@@ -275,6 +279,7 @@ impl World {
         let mut over = self.overlay(node);
         over.free_due(self.clock);
         for (op, known) in again {
+            over.born = op.born;
             let held = over.held[op.id].map(|h| h.status);
             let status = match (held, known.status) {
                 (Some(status), _) => status,
@@ -283,25 +288,21 @@ impl World {
                 (None, _) => Status::Absent,
             };
             match status {
-                Status::Absent | Status::Lost if op.before != Status::Pending => {
+                Status::Pending if held.is_some() && op.after == Status::Cancelled => {
+                    over.change(op.id, (Status::Cancelled, 0));
+                }
+                Status::Absent if op.before != Status::Pending => {
                     let fits = over.sku.is_some_and(|s| s.on_hand > s.reserved);
                     let after = if fits { (Status::Pending, op.end) } else { (Status::Lost, 0) };
-                    if status != Status::Lost || fits {
-                        if status == Status::Lost {
-                            over.held[op.id] = Some(Held {
-                                status,
-                                end: 0,
-                                seq: meta.base_seq,
-                            });
-                        }
-                        over.change(op.id, after);
-                    }
-                    if !fits {
-                        self.reported[op.id] = true;
-                    }
+                    over.change(op.id, after);
+                    self.reported[op.id] |= !fits;
                 }
-                Status::Pending if held.is_some() && op.before == Status::Pending => {
-                    over.change(op.id, (Status::Pending, op.end));
+                Status::Pending if op.before == Status::Pending => {
+                    // Only from the end that it started from: a newer one may have been recorded since.
+                    let now = over.held[op.id].map_or(0, |h| h.end);
+                    if held.is_some() && (now == op.from || !self.rules.has(Rule::RerunExtend)) {
+                        over.change(op.id, (Status::Pending, op.end));
+                    }
                 }
                 _ => {}
             }

@@ -52,7 +52,8 @@ impl World {
         let queued = |w: &Self, i: usize| w.reqs[i].proc == proc && w.reqs[i].stage == Stage::Queued;
         let chosen: Vec<_> = (0..self.reqs.len()).filter(|i| queued(self, *i)).take(count).collect();
         let view = self.procs[proc].view;
-        if chosen.len() < count || view.mode == Mode::Rebuild || !self.has_room(late) {
+        let closed = view.mode == Mode::Rebuild && self.rules.has(Rule::HotOnly);
+        if chosen.len() < count || closed || !self.has_room(late) {
             return false;
         }
         let mut items = Vec::with_capacity(count);
@@ -73,7 +74,7 @@ impl World {
             self.send(To::Ledger, proc, Body::Decide { epoch, items }, late);
         } else {
             let tag = self.fresh_tag();
-            let row = self.ledger.row.at;
+            let row = if self.rules.has(Rule::FreshRow) { self.ledger.row.at } else { view.at };
             let to = To::Node(self.procs[proc].conn);
             self.send(to, proc, Body::Batch { epoch, tag, row, items }, late);
         }
@@ -86,7 +87,10 @@ impl World {
             return;
         }
         match (body, reply) {
-            (Body::Batch { items, .. } | Body::Decide { items, .. }, Reply::Batch { tip, on_chain, verdicts }) => {
+            (Body::Batch { items, .. } | Body::Decide { items, .. }, Reply::Batch { tip, mut on_chain, verdicts }) => {
+                if let (Body::Batch { row, .. }, false) = (body, self.rules.has(Rule::CheckInScript)) {
+                    on_chain = self.on_chain(self.procs[proc].conn, *row);
+                }
                 for (item, verdict) in items.iter().zip(verdicts) {
                     self.hear(proc, item.serial, tip, on_chain, verdict);
                 }

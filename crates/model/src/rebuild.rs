@@ -174,9 +174,23 @@ impl World {
 
     fn rerun_of(&mut self, rb: &Rebuild) -> Body {
         let covers = rb.survivors.iter().map(|e| e.at.tag).collect();
-        let ops = rb.survivors.iter().flat_map(|e| &e.ops);
-        let granted = ops.filter(|o| o.after == Status::Pending);
-        let again = granted.map(|o| (*o, self.known(o.id))).collect();
+        let last_hot = self.ledger.entries.last().map_or(0, |e| e.epoch);
+        let mut tip = self.ledger.row.at.tag;
+        let mut again = Vec::new();
+        for entry in &rb.survivors {
+            // A cancel is done again only where nothing else was decided since: on the very continuation of what is
+            // recorded. Elsewhere a client may have been told in the meantime that it did not happen.
+            let goes_on = entry.at.epoch == last_hot && entry.prev == tip && self.rules.has(Rule::RerunFrees);
+            if goes_on {
+                tip = entry.at.tag;
+            }
+            for op in &entry.ops {
+                let cancel = op.before == Status::Pending && op.after == Status::Cancelled;
+                if op.after == Status::Pending || (cancel && goes_on) {
+                    again.push((*op, self.known(op.id)));
+                }
+            }
+        }
         Body::Rerun {
             epoch: rb.epoch,
             tag: self.fresh_tag(),

@@ -20,10 +20,23 @@ pub enum Rule {
     RefuseAgain,
     RerunCounted,
     LoadOnChain,
+    RerunFrees,
+    RerunSku,
+    RerunExtend,
+    CheckInScript,
+    FreshRow,
+    OpeningRow,
+    SqlEntry,
+    KnownCursor,
+    KnownEpoch,
+    ForgetBase,
+    LiveFork,
+    Closed,
+    HotOnly,
 }
 
 impl Rule {
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 30] = [
         Self::Tag,
         Self::RecordedByTag,
         Self::InclusiveRead,
@@ -41,6 +54,19 @@ impl Rule {
         Self::RefuseAgain,
         Self::RerunCounted,
         Self::LoadOnChain,
+        Self::RerunFrees,
+        Self::RerunSku,
+        Self::RerunExtend,
+        Self::CheckInScript,
+        Self::FreshRow,
+        Self::OpeningRow,
+        Self::SqlEntry,
+        Self::KnownCursor,
+        Self::KnownEpoch,
+        Self::ForgetBase,
+        Self::LiveFork,
+        Self::Closed,
+        Self::HotOnly,
     ];
 
     /// As written on the command line.
@@ -63,6 +89,19 @@ impl Rule {
             Self::RefuseAgain => "refuse-again",
             Self::RerunCounted => "rerun-counted",
             Self::LoadOnChain => "load-on-chain",
+            Self::RerunFrees => "rerun-frees",
+            Self::RerunSku => "rerun-sku",
+            Self::RerunExtend => "rerun-extend",
+            Self::CheckInScript => "check-in-script",
+            Self::FreshRow => "fresh-row",
+            Self::OpeningRow => "opening-row",
+            Self::SqlEntry => "sql-entry",
+            Self::KnownCursor => "known-cursor",
+            Self::KnownEpoch => "known-epoch",
+            Self::ForgetBase => "forget-base",
+            Self::LiveFork => "live-fork",
+            Self::Closed => "closed",
+            Self::HotOnly => "hot-only",
         }
     }
 

@@ -18,6 +18,7 @@ pub struct Scenario {
 }
 
 // Names of the places in `weights`, in the order of `Action`.
+const HEAR: usize = 3;
 const FORGET: usize = 11;
 const SWEEP: usize = 12;
 const SEIZE: usize = 13;
@@ -88,6 +89,14 @@ impl Scenario {
         )
     }
 
+    /// One node after the other is named, and answers come late.
+    pub fn failovers() -> Self {
+        let mut scenario =
+            Self::losses().with(&[(RESTART, 0), (PROMOTE, 12), (REPLICATE, 12), (RECONNECT, 40), (HEAR, 20)]);
+        scenario.late = 40;
+        scenario.named("failovers", 40, 3)
+    }
+
     /// Rebuilds and whatever can go wrong in one.
     pub fn rebuilds() -> Self {
         let none = [SQL, MARK, LOAD, FLUSH, DELETE, TICK, SWEEP, FORGET];
@@ -122,11 +131,14 @@ impl Scenario {
             | Rule::LookUp
             | Rule::RefusalCheck
             | Rule::RefuseAgain
-            | Rule::SaleRecorded => Self::losses(),
-            Rule::FenceFirst | Rule::NewEpoch | Rule::StrictChunks | Rule::RerunLookUp | Rule::RerunCounted => Self::rebuilds(),
+            | Rule::FreshRow
+            | Rule::KnownCursor | Rule::SaleRecorded => Self::losses(),
+            Rule::FenceFirst | Rule::NewEpoch | Rule::StrictChunks | Rule::RerunLookUp | Rule::RerunCounted | Rule::RerunFrees | Rule::Closed | Rule::RerunExtend | Rule::OpeningRow | Rule::ForgetBase => Self::rebuilds(),
             Rule::LoadMarker | Rule::LoadWait => Self::misses(),
-            Rule::LoadOnChain => EVERYTHING,
+            Rule::LoadOnChain | Rule::LiveFork | Rule::RerunSku | Rule::HotOnly | Rule::KnownEpoch => EVERYTHING,
+            Rule::CheckInScript => Self::failovers(),
             Rule::SqlEpoch => Self::fallback(),
+            Rule::SqlEntry => Self::fallback().looking(Look::Forgot),
         }
     }
 
@@ -134,6 +146,7 @@ impl Scenario {
         match name {
             "everything" => Some(EVERYTHING),
             "losses" => Some(Self::losses()),
+            "failovers" => Some(Self::failovers()),
             "rebuilds" => Some(Self::rebuilds()),
             "misses" => Some(Self::misses()),
             "fallback" => Some(Self::fallback()),

@@ -1,7 +1,7 @@
 //! When faults stop, everything must come to rest: answers given, outbox empty, node and ledger equal, no unit lost.
 
 use crate::clients::SOFT;
-use crate::state::{IDS, LAST_TICK, Mode, Msg, PROCS, SUPPLY, Stage, Status, World};
+use crate::state::{IDS, LAST_TICK, Mode, Msg, PROCS, REQUESTS, SUPPLY, Status, World};
 
 /// More than any run needs; a run that is not done by then goes round in circles.
 const ROUNDS: usize = 60;
@@ -55,10 +55,8 @@ impl World {
                     index += 1;
                 }
             }
-            while self.call(proc, 1, false) && self.reqs.iter().any(|r| r.stage == Stage::Queued && r.proc == proc) {
-                if self.procs[proc].misses || self.procs[proc].suspects.is_some() {
-                    break;
-                }
+            for _ in 0..REQUESTS {
+                self.call(proc, 1, false);
             }
             self.take_outbox(proc, 9, false);
             self.procs[proc].view = self.ledger.row;
@@ -105,8 +103,8 @@ impl World {
             return self.fail(10, "all ends have passed and units are still reserved, or node and ledger differ");
         }
         for id in 0..IDS {
-            let gone = self.ledger.records[id].0 == Status::Absent && self.told[id] & SOFT != 0;
-            let explained = self.reported[id] || (self.lossy && self.crashed);
+            let gone = matches!(self.ledger.records[id].0, Status::Absent | Status::Lost) && self.told[id] & SOFT != 0;
+            let explained = self.lossy && (self.reported[id] || self.crashed);
             if gone && !explained {
                 return self.fail(5, "a reservation was answered and is gone, and nobody reported it as lost");
             }

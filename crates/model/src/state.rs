@@ -66,6 +66,10 @@ pub struct Op {
     pub before: Status,
     pub after: Status,
     pub end: u8,
+    /// The end before it.
+    pub from: u8,
+    /// For the checks only: when the command was executed first.
+    pub born: Tag,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -327,6 +331,8 @@ pub struct World {
     pub serial: u16,
     /// Per id: what clients were told.
     pub told: [u8; IDS],
+    /// Per id: when the recorded extend that counts was executed first.
+    pub extended: [Tag; IDS],
     /// Per id: somebody asked for units once.
     pub asked: [bool; IDS],
     /// Per id: reported as lost.

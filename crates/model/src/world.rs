@@ -61,6 +61,7 @@ impl World {
             fresh: 0,
             serial: 0,
             told: [0; IDS],
+            extended: [0; IDS],
             asked: [false; IDS],
             reported: [false; IDS],
             lossy: false,
