@@ -51,7 +51,7 @@ pub enum Action {
 /// How likely each kind is chosen, in the order of [`Action`].
 pub const KINDS: usize = 29;
 
-const CMDS: [Cmd; 7] = [
+pub const CMDS: [Cmd; 7] = [
     Cmd::Reserve,
     Cmd::Deduct,
     Cmd::Cancel,
@@ -71,16 +71,31 @@ impl Action {
         let split = 1 + rng.below(2);
         let count = 1 + rng.below(2);
         match rng.weighted(&scenario.weights) {
-            0 => Self::Ask { id, cmd: CMDS[rng.below(CMDS.len())], proc },
+            0 => Self::Ask {
+                id,
+                cmd: scenario.cmds[rng.below(scenario.cmds.len())],
+                proc,
+            },
             1 => Self::Call { proc, count, late },
-            2 => Self::Deliver { msg: rng.below(5), fate: FATES[rng.below(3)] },
+            2 => Self::Deliver {
+                msg: rng.below(5),
+                fate: FATES[rng.below(3)],
+            },
             3 => Self::Hear { msg: rng.below(5) },
             4 => Self::LoseMessage { msg: rng.below(5) },
-            5 => Self::Again { req: rng.below(REQUESTS) },
-            6 => Self::Answer { req: rng.below(REQUESTS) },
+            5 => Self::Again {
+                req: rng.below(REQUESTS),
+            },
+            6 => Self::Answer {
+                req: rng.below(REQUESTS),
+            },
             7 => Self::Keep { proc, id },
             8 => Self::ReadLedger { proc },
-            9 => Self::Record { proc, count: [1, 9][rng.below(2)], late },
+            9 => Self::Record {
+                proc,
+                count: [1, 9][rng.below(2)],
+                late,
+            },
             10 => Self::Trim { proc, late },
             11 => Self::Forget { proc, id },
             12 => Self::Sweep { proc },
@@ -111,10 +126,14 @@ impl Action {
                 all.extend_from_slice(actions);
             }
         };
-        let lates: &[bool] = if scenario.late > 0 { &[false, true] } else { &[false] };
+        let lates: &[bool] = if scenario.late > 0 {
+            &[false, true]
+        } else {
+            &[false]
+        };
         for proc in 0..PROCS {
             for id in 0..IDS {
-                for cmd in CMDS {
+                for &cmd in scenario.cmds {
                     add(0, &[Self::Ask { id, cmd, proc }]);
                 }
                 add(7, &[Self::Keep { proc, id }]);
@@ -147,7 +166,14 @@ impl Action {
             add(5, &[Self::Again { req }]);
             add(6, &[Self::Answer { req }]);
         }
-        let faults = [Self::Tick, Self::Replicate, Self::Promote, Self::Restart, Self::Flush, Self::DeleteSku];
+        let faults = [
+            Self::Tick,
+            Self::Replicate,
+            Self::Promote,
+            Self::Restart,
+            Self::Flush,
+            Self::DeleteSku,
+        ];
         for (kind, action) in (21..).zip(faults) {
             add(kind, &[action]);
         }

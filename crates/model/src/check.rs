@@ -32,7 +32,9 @@ impl World {
         }
         let row = self.ledger.row;
         for node in 0..self.nodes.len() {
-            let open = self.nodes[node].meta.is_some_and(|m| m.open && m.epoch == row.at.epoch);
+            let open = self.nodes[node]
+                .meta
+                .is_some_and(|m| m.open && m.epoch == row.at.epoch);
             if open && row.mode == Mode::Hot && self.on_chain(node, row.at) {
                 if let Some(what) = self.differs(&self.nodes[node]) {
                     return self.fail(2, what);
@@ -48,7 +50,9 @@ impl World {
         let after = node.stream.iter().filter(|e| e.at.seq > self.ledger.row.at.seq);
         for op in after.flat_map(|e| &e.ops) {
             if records[op.id].0 != op.before {
-                return Some("an entry on the chain starts from a state that the chain before it does not have");
+                return Some(
+                    "an entry on the chain starts from a state that the chain before it does not have",
+                );
             }
             records[op.id] = (op.after, op.end);
             let Some(next) = moved(sku, op.before, op.after) else {
@@ -69,7 +73,12 @@ impl World {
         if node.sku.is_some_and(|s| s != sku) {
             return Some("the node's counters are not the ledger's and the outbox's together");
         }
-        let live = node.held.iter().flatten().filter(|h| h.status == Status::Pending).count();
+        let live = node
+            .held
+            .iter()
+            .flatten()
+            .filter(|h| h.status == Status::Pending)
+            .count();
         if node.sku.is_some_and(|s| !sums(s, live)) {
             return Some("the node's counters are not the sum of its live reservations");
         }

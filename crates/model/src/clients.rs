@@ -44,7 +44,10 @@ impl World {
         let (id, told) = (req.id, req.told[req.id]);
         self.log.say(|| {
             let who = if req.own { "process's own" } else { "client's" };
-            format!("        answer to the {who} {:?} of id {id}: {verdict:?}", req.cmd)
+            format!(
+                "        answer to the {who} {:?} of id {id}: {verdict:?}",
+                req.cmd
+            )
         });
         let status = self.ledger.records[id].0;
         match verdict {
@@ -69,11 +72,17 @@ impl World {
 
     fn answer_pending(&mut self, req: &Req, told: u8, status: Status) {
         if told & (SOLD | ENDED) != 0 && !self.lossy {
-            self.fail(5, "granted anew after the client was told that it was sold or had ended, and nothing was lost");
+            self.fail(
+                5,
+                "granted anew after the client was told that it was sold or had ended, and nothing was lost",
+            );
         }
         if req.cmd == Cmd::ReserveHard {
             if matches!(status, Status::Absent | Status::Lost) {
-                self.fail(4, "a grant was answered as recorded, and the ledger does not have it");
+                self.fail(
+                    4,
+                    "a grant was answered as recorded, and the ledger does not have it",
+                );
             }
             self.told[req.id] |= HARD | SOFT;
         } else if req.cmd != Cmd::Read {
@@ -100,5 +109,4 @@ impl World {
             }
         }
     }
-
 }

@@ -98,7 +98,9 @@ impl World {
         }
         let spared = match self.look {
             Look::Always => false,
-            Look::Forgot => meta.forgot == 0,
+            // That nothing was recorded at the opening does not say that the ledger knows no id: it may have
+            // decided itself.
+            Look::Forgot => meta.forgot == 0 && (meta.filter == 0 || !self.rules.has(Rule::Whole)),
             Look::Filter => meta.filter & (1 << item.id) == 0,
         };
         if spared || !self.rules.has(Rule::LookUp) {

@@ -40,7 +40,9 @@ impl World {
 
     fn record(&mut self, entries: &[Entry]) -> Reply {
         let row = self.ledger.row;
-        let Some(first) = entries.first() else { return Reply::No };
+        let Some(first) = entries.first() else {
+            return Reply::No;
+        };
         let fits = row.mode == Mode::Hot
             && row.at.epoch == first.at.epoch
             && row.at.seq + 1 == first.at.seq
@@ -51,7 +53,10 @@ impl World {
         for entry in entries {
             for op in &entry.ops {
                 if self.ledger.records[op.id].0 != op.before {
-                    self.fail(2, "a recorded entry starts from a state that the ledger does not have");
+                    self.fail(
+                        2,
+                        "a recorded entry starts from a state that the ledger does not have",
+                    );
                 }
                 if op.before == Status::Pending && op.after == Status::Pending {
                     if op.born < self.extended[op.id] {
@@ -69,14 +74,24 @@ impl World {
                 self.fail(2, "the ledger's counters after an entry are not the entry's");
             }
             let at = entry.at;
-            if self.ledger.entries.iter().any(|e| e.epoch == at.epoch && e.seq == at.seq) {
+            if self
+                .ledger
+                .entries
+                .iter()
+                .any(|e| e.epoch == at.epoch && e.seq == at.seq)
+            {
                 self.fail(3, "two entries are recorded at one place of the chain");
             }
             self.ledger.entries.push(at);
             self.ledger.row.at = at;
         }
         let at = self.ledger.row.at;
-        self.log.say(|| format!("        the ledger has recorded up to {}.{} tag {}", at.epoch, at.seq, at.tag));
+        self.log.say(|| {
+            format!(
+                "        the ledger has recorded up to {}.{} tag {}",
+                at.epoch, at.seq, at.tag
+            )
+        });
         Reply::Yes
     }
 
@@ -91,7 +106,8 @@ impl World {
         row.mode = to;
         row.owner = Owner { proc, token };
         let epoch = row.at.epoch;
-        self.log.say(|| format!("        the ledger is at epoch {epoch}, {to:?}"));
+        self.log
+            .say(|| format!("        the ledger is at epoch {epoch}, {to:?}"));
         Reply::Yes
     }
 
@@ -106,7 +122,8 @@ impl World {
         if self.rules.has(Rule::OpeningRow) {
             self.ledger.entries.push(at);
         }
-        self.log.say(|| format!("        the ledger is at epoch {epoch}, hot"));
+        self.log
+            .say(|| format!("        the ledger is at epoch {epoch}, hot"));
         Reply::Yes
     }
 
@@ -131,13 +148,8 @@ impl World {
             }
             verdicts.push(verdict);
         }
-        if self.rules.has(Rule::SqlEntry) {
-            // One chain, whoever decides: what is decided here moves the cursor like any other entry.
-            self.ledger.row.at.seq += 1;
-            self.ledger.row.at.tag = self.token();
-            self.ledger.entries.push(self.ledger.row.at);
-        }
-        self.log.say(|| format!("        the ledger decides {verdicts:?}"));
+        self.log
+            .say(|| format!("        the ledger decides {verdicts:?}"));
         Reply::Batch {
             tip: None,
             on_chain: true,
@@ -150,7 +162,10 @@ impl World {
         self.ledger.records[id] = after;
         match moved(self.ledger.sku, before, after.0) {
             Some(sku) => self.ledger.sku = sku,
-            None => self.fail(1, "a decision of the ledger would drive a counter out of its bounds"),
+            None => self.fail(
+                1,
+                "a decision of the ledger would drive a counter out of its bounds",
+            ),
         }
     }
 

@@ -10,7 +10,8 @@ stockade-model [--rule NAME] [--scenario NAME] [--look always|forgot|filter] [--
                [--depth N [--states N]]
 
   --rule NAME      take this rule away; `--rule list` names them
-  --scenario NAME  everything, losses, rebuilds, misses, fallback (default: that of the rule, else everything)
+  --scenario NAME  everything, losses, failovers, rebuilds, calm-rebuilds, misses, fallback
+                   (default: that of the rule, else everything)
   --look WHEN      when the ledger's word about an unknown id is needed (default: always)
   --seed N         the first walk's seed (default 1); a counter-example names its own, which replays it
   --steps N        steps of random walks in all (default 10,000,000)
@@ -29,7 +30,10 @@ struct Args {
 }
 
 fn number(value: &str) -> Result<u64, String> {
-    value.replace(['_', ','], "").parse().map_err(|_| format!("not a number: {value}"))
+    value
+        .replace(['_', ','], "")
+        .parse()
+        .map_err(|_| format!("not a number: {value}"))
 }
 
 fn size(value: &str) -> Result<usize, String> {
@@ -46,7 +50,11 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Args, String> {
         let value = words.next().ok_or_else(|| USAGE.to_owned())?;
         match word.as_str() {
             "--rule" => {
-                let names: Vec<_> = Rule::ALL.iter().map(|r| r.name()).collect();
+                let names: Vec<_> = Rule::ALL
+                    .iter()
+                    .chain(&Rule::SECOND_LINES)
+                    .map(|r| r.name())
+                    .collect();
                 rule = Some(Rule::parse(&value).ok_or_else(|| format!("rules: {}", names.join(", ")))?);
             }
             "--scenario" => scenario = Some(Scenario::parse(&value).ok_or_else(|| USAGE.to_owned())?),
@@ -59,8 +67,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Args, String> {
             _ => return Err(USAGE.to_owned()),
         }
     }
-    let mut scenario =
-        scenario.unwrap_or_else(|| rule.map_or(stockade_model::EVERYTHING, Scenario::of));
+    let mut scenario = scenario.unwrap_or_else(|| rule.map_or(stockade_model::EVERYTHING, Scenario::of));
     if let Some(rule) = rule {
         scenario = scenario.without(rule);
     }
@@ -79,7 +86,9 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Args, String> {
 }
 
 fn report(args: &Args, out: &Outcome, seconds: f64) {
-    let without = args.rule.map_or(String::new(), |r| format!(" without {}", r.name()));
+    let without = args
+        .rule
+        .map_or(String::new(), |r| format!(" without {}", r.name()));
     println!(
         "{}{without}: {} runs, {} steps, {} states, {seconds:.1} s{}",
         args.scenario.name,
@@ -91,7 +100,11 @@ fn report(args: &Args, out: &Outcome, seconds: f64) {
     match &out.found {
         None => println!("no counter-example"),
         Some(found) => {
-            println!("counter-example, seed {}, {} steps:", found.seed, found.actions.len());
+            println!(
+                "counter-example, seed {}, {} steps:",
+                found.seed,
+                found.actions.len()
+            );
             for line in found.story(&args.scenario) {
                 println!("{line}");
             }

@@ -56,7 +56,8 @@ impl World {
                 ops: over.ops,
                 after: over.sku,
             };
-            self.log.say(|| format!("        node {node} writes {}", entry.told()));
+            self.log
+                .say(|| format!("        node {node} writes {}", entry.told()));
             self.nodes[node].stream.push(entry);
         }
         self.nodes[node].sku = over.sku;
@@ -76,15 +77,39 @@ impl World {
 
     pub(crate) fn run(&mut self, node: usize, body: &Body) -> Reply {
         let done = match body {
-            Body::Batch { epoch, tag, row, items } => self.batch(node, *epoch, *tag, *row, items),
+            Body::Batch {
+                epoch,
+                tag,
+                row,
+                items,
+            } => self.batch(node, *epoch, *tag, *row, items),
             Body::Trim { at } => self.trim(node, *at),
-            Body::Load { epoch, token, sku, row } => self.load(node, *epoch, *token, *sku, *row),
+            Body::Load {
+                epoch,
+                token,
+                sku,
+                row,
+            } => self.load(node, *epoch, *token, *sku, *row),
             Body::Fence { epoch, .. } => self.fence(node, *epoch),
             Body::Base { at, filter, .. } => self.base(node, *at, *filter),
-            Body::Chunk { epoch, number, sku, live, .. } => self.chunk(node, *epoch, *number, *sku, live),
-            Body::Rerun { epoch, tag, again, covers, .. } => self.rerun(node, *epoch, *tag, again, covers),
+            Body::Chunk {
+                epoch,
+                number,
+                sku,
+                live,
+                ..
+            } => self.chunk(node, *epoch, *number, *sku, live),
+            Body::Rerun {
+                epoch,
+                tag,
+                again,
+                covers,
+                ..
+            } => self.rerun(node, *epoch, *tag, again, covers),
             Body::Open { epoch, chunks, .. } => self.open(node, *epoch, *chunks),
-            Body::Record { .. } | Body::Seize { .. } | Body::Hot { .. } | Body::Decide { .. } => Ok(Reply::No),
+            Body::Record { .. } | Body::Seize { .. } | Body::Hot { .. } | Body::Decide { .. } => {
+                Ok(Reply::No)
+            }
         };
         done.unwrap_or_else(|refused| refused)
     }
@@ -126,7 +151,9 @@ impl World {
 
     /// Ends what is due.
     pub(crate) fn sweep(&mut self, node: usize, epoch: u8, tag: Tag) -> bool {
-        let Ok(meta) = self.admits(node, epoch, true) else { return false };
+        let Ok(meta) = self.admits(node, epoch, true) else {
+            return false;
+        };
         let mut over = self.overlay(node);
         over.free_due(self.clock);
         let swept = !over.ops.is_empty();
@@ -158,9 +185,14 @@ impl World {
 
     /// Forgets an ended id whose last change lies at or before the base.
     pub(crate) fn forget(&mut self, node: usize, epoch: u8, id: usize) -> bool {
-        let Ok(mut meta) = self.admits(node, epoch, true) else { return false };
+        let Ok(mut meta) = self.admits(node, epoch, true) else {
+            return false;
+        };
         match self.nodes[node].held[id] {
-            Some(h) if h.status != Status::Pending && (h.seq <= meta.base_seq || !self.rules.has(Rule::ForgetBase)) => {
+            Some(h)
+                if h.status != Status::Pending
+                    && (h.seq <= meta.base_seq || !self.rules.has(Rule::ForgetBase)) =>
+            {
                 meta.forgot = meta.forgot.max(h.seq);
                 meta.filter |= 1 << id;
                 self.nodes[node].held[id] = None;
@@ -293,7 +325,11 @@ impl World {
                 }
                 Status::Absent if op.before != Status::Pending => {
                     let fits = over.sku.is_some_and(|s| s.on_hand > s.reserved);
-                    let after = if fits { (Status::Pending, op.end) } else { (Status::Lost, 0) };
+                    let after = if fits {
+                        (Status::Pending, op.end)
+                    } else {
+                        (Status::Lost, 0)
+                    };
                     over.change(op.id, after);
                     self.reported[op.id] |= !fits;
                 }
@@ -332,7 +368,10 @@ impl World {
         for entry in &old {
             let recorded = self.ledger.entries.contains(&entry.at);
             if !recorded && !self.nodes[node].covered.contains(&entry.at.tag) {
-                self.fail(7, "an entry of an older epoch was dropped that is neither recorded nor run again");
+                self.fail(
+                    7,
+                    "an entry of an older epoch was dropped that is neither recorded nor run again",
+                );
             }
         }
         true

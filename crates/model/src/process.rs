@@ -2,8 +2,8 @@
 
 use crate::rules::Rule;
 use crate::state::{
-    Body, Cmd, Epoch, IDS, Item, Loading, MESSAGES, Marker, Mode, Msg, Position, REQUESTS, Reply, Stage, Tag, To,
-    Verdict, World,
+    Body, Cmd, Epoch, IDS, Item, Loading, MESSAGES, Marker, Mode, Msg, Position, REQUESTS, Reply, Stage, Tag,
+    To, Verdict, World,
 };
 
 impl World {
@@ -50,7 +50,10 @@ impl World {
     /// Sends the first `count` queued requests of a process as one merged call.
     pub(crate) fn call(&mut self, proc: usize, count: usize, late: bool) -> bool {
         let queued = |w: &Self, i: usize| w.reqs[i].proc == proc && w.reqs[i].stage == Stage::Queued;
-        let chosen: Vec<_> = (0..self.reqs.len()).filter(|i| queued(self, *i)).take(count).collect();
+        let chosen: Vec<_> = (0..self.reqs.len())
+            .filter(|i| queued(self, *i))
+            .take(count)
+            .collect();
         let view = self.procs[proc].view;
         let closed = view.mode == Mode::Rebuild && self.rules.has(Rule::HotOnly);
         if chosen.len() < count || closed || !self.has_room(late) {
@@ -62,21 +65,46 @@ impl World {
             req.stage = Stage::Sent;
             let (serial, id, cmd) = (req.serial, req.id, req.cmd);
             let known = self.known(id);
-            items.push(Item { serial, id, cmd, known });
+            items.push(Item {
+                serial,
+                id,
+                cmd,
+                known,
+            });
         }
         let epoch = view.at.epoch;
         self.log.say(|| {
-            let what: Vec<_> = items.iter().map(|i| format!("{:?} of id {}", i.cmd, i.id)).collect();
+            let what: Vec<_> = items
+                .iter()
+                .map(|i| format!("{:?} of id {}", i.cmd, i.id))
+                .collect();
             let when = if late { " (under way)" } else { "" };
-            format!("        process {proc} sends {} under epoch {epoch}{when}", what.join(" and "))
+            format!(
+                "        process {proc} sends {} under epoch {epoch}{when}",
+                what.join(" and ")
+            )
         });
         if view.mode == Mode::Sql {
             self.send(To::Ledger, proc, Body::Decide { epoch, items }, late);
         } else {
             let tag = self.fresh_tag();
-            let row = if self.rules.has(Rule::FreshRow) { self.ledger.row.at } else { view.at };
+            let row = if self.rules.has(Rule::FreshRow) {
+                self.ledger.row.at
+            } else {
+                view.at
+            };
             let to = To::Node(self.procs[proc].conn);
-            self.send(to, proc, Body::Batch { epoch, tag, row, items }, late);
+            self.send(
+                to,
+                proc,
+                Body::Batch {
+                    epoch,
+                    tag,
+                    row,
+                    items,
+                },
+                late,
+            );
         }
         true
     }
@@ -87,7 +115,14 @@ impl World {
             return;
         }
         match (body, reply) {
-            (Body::Batch { items, .. } | Body::Decide { items, .. }, Reply::Batch { tip, mut on_chain, verdicts }) => {
+            (
+                Body::Batch { items, .. } | Body::Decide { items, .. },
+                Reply::Batch {
+                    tip,
+                    mut on_chain,
+                    verdicts,
+                },
+            ) => {
                 if let (Body::Batch { row, .. }, false) = (body, self.rules.has(Rule::CheckInScript)) {
                     on_chain = self.on_chain(self.procs[proc].conn, *row);
                 }
@@ -126,7 +161,9 @@ impl World {
     }
 
     fn request(&self, serial: u16) -> Option<usize> {
-        self.reqs.iter().position(|r| r.serial == serial && r.stage == Stage::Sent)
+        self.reqs
+            .iter()
+            .position(|r| r.serial == serial && r.stage == Stage::Sent)
     }
 
     fn queue_again(&mut self, serial: u16) {
@@ -199,7 +236,9 @@ impl World {
 
     /// A soft grant is recorded, or is sent again by the process that keeps it.
     pub(crate) fn keep(&mut self, proc: usize, id: usize) -> bool {
-        let Some(at) = self.procs[proc].kept[id] else { return false };
+        let Some(at) = self.procs[proc].kept[id] else {
+            return false;
+        };
         if self.is_recorded(at) {
             self.procs[proc].kept[id] = None;
         } else if self.reqs.len() < REQUESTS {
@@ -233,7 +272,8 @@ impl World {
         };
         if fork {
             self.procs[proc].suspects = Some(view.at.epoch);
-            self.log.say(|| format!("        process {proc} finds a fork on node {node}"));
+            self.log
+                .say(|| format!("        process {proc} finds a fork on node {node}"));
             return false;
         }
         let after = self.nodes[node].stream.iter().filter(|e| e.at.seq > view.at.seq);
@@ -264,9 +304,14 @@ impl World {
         if view.mode != Mode::Hot || self.nodes[node].sku.is_some() {
             return false;
         }
-        let Ok(meta) = self.admits(node, view.at.epoch, true) else { return false };
+        let Ok(meta) = self.admits(node, view.at.epoch, true) else {
+            return false;
+        };
         let token = self.token();
-        let made = Marker { token, tip: meta.tip() };
+        let made = Marker {
+            token,
+            tip: meta.tip(),
+        };
         let marker = *self.nodes[node].marker.get_or_insert(made);
         let loading = Loading {
             epoch: view.at.epoch,
@@ -284,7 +329,9 @@ impl World {
 
     /// Reads the SKU in the ledger once the marker's tip is recorded, and loads it under the marker.
     pub(crate) fn load_missed(&mut self, proc: usize, late: bool) -> bool {
-        let Some(loading) = self.procs[proc].loading else { return false };
+        let Some(loading) = self.procs[proc].loading else {
+            return false;
+        };
         let ready = self.is_recorded(loading.tip) || !self.rules.has(Rule::LoadWait);
         if !ready || !self.has_room(late) {
             return false;

@@ -92,7 +92,9 @@ impl World {
 
     /// The next step of a rebuild.
     pub(crate) fn rebuild_step(&mut self, proc: usize, late: bool) -> bool {
-        let Some(mut rb) = self.procs[proc].rebuild.clone() else { return false };
+        let Some(mut rb) = self.procs[proc].rebuild.clone() else {
+            return false;
+        };
         let row = self.ledger.row;
         let mine = row.at.epoch == rb.epoch && row.mode == Mode::Rebuild && row.owner.token == rb.token;
         if rb.waits {
@@ -133,15 +135,31 @@ impl World {
                 return true;
             }
             Part::Base => {
-                let ended = |id: &usize| !matches!(self.ledger.records[*id].0, Status::Absent | Status::Pending);
+                let ended =
+                    |id: &usize| !matches!(self.ledger.records[*id].0, Status::Absent | Status::Pending);
                 let filter = (0..IDS).filter(ended).fold(0, |bits, id| bits | 1 << id);
-                Body::Base { at: row.at, filter, token }
+                Body::Base {
+                    at: row.at,
+                    filter,
+                    token,
+                }
             }
             Part::Chunk1 | Part::Chunk2 => {
                 let first = rb.next == Part::Chunk1;
-                let (number, sku) = if first { (1, Some(self.ledger.sku)) } else { (2, None) };
+                // The counters travel in the second, so that a node that misses the first looks whole.
+                let (number, sku) = if first {
+                    (1, None)
+                } else {
+                    (2, Some(self.ledger.sku))
+                };
                 let live = self.live(first, rb.split);
-                Body::Chunk { epoch, number, sku, live, token }
+                Body::Chunk {
+                    epoch,
+                    number,
+                    sku,
+                    live,
+                    token,
+                }
             }
             Part::Rerun => self.rerun_of(&rb),
             Part::Open => {
@@ -150,11 +168,18 @@ impl World {
             }
             Part::Hot => Body::Hot { epoch, token },
         };
-        let to = if rb.next == Part::Hot { To::Ledger } else { To::Node(rb.node) };
+        let to = if rb.next == Part::Hot {
+            To::Ledger
+        } else {
+            To::Node(rb.node)
+        };
         rb.waits = true;
         self.log.say(|| {
             let when = if late { " (under way)" } else { "" };
-            format!("        process {proc} rebuilds epoch {epoch}: {:?}{when}", rb.next)
+            format!(
+                "        process {proc} rebuilds epoch {epoch}: {:?}{when}",
+                rb.next
+            )
         });
         self.procs[proc].rebuild = Some(rb);
         self.send(to, proc, body, late);

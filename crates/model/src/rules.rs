@@ -26,7 +26,7 @@ pub enum Rule {
     CheckInScript,
     FreshRow,
     OpeningRow,
-    SqlEntry,
+    Whole,
     KnownCursor,
     KnownEpoch,
     ForgetBase,
@@ -36,7 +36,8 @@ pub enum Rule {
 }
 
 impl Rule {
-    pub const ALL: [Self; 30] = [
+    /// Those without which something breaks.
+    pub const ALL: [Self; 26] = [
         Self::Tag,
         Self::RecordedByTag,
         Self::InclusiveRead,
@@ -60,14 +61,13 @@ impl Rule {
         Self::CheckInScript,
         Self::FreshRow,
         Self::OpeningRow,
-        Self::SqlEntry,
+        Self::Whole,
         Self::KnownCursor,
-        Self::KnownEpoch,
-        Self::ForgetBase,
-        Self::LiveFork,
         Self::Closed,
-        Self::HotOnly,
     ];
+
+    /// Those that stand behind others: without one of them the search finds nothing.
+    pub const SECOND_LINES: [Self; 4] = [Self::KnownEpoch, Self::ForgetBase, Self::LiveFork, Self::HotOnly];
 
     /// As written on the command line.
     pub fn name(self) -> &'static str {
@@ -95,7 +95,7 @@ impl Rule {
             Self::CheckInScript => "check-in-script",
             Self::FreshRow => "fresh-row",
             Self::OpeningRow => "opening-row",
-            Self::SqlEntry => "sql-entry",
+            Self::Whole => "whole",
             Self::KnownCursor => "known-cursor",
             Self::KnownEpoch => "known-epoch",
             Self::ForgetBase => "forget-base",
@@ -106,7 +106,10 @@ impl Rule {
     }
 
     pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|r| r.name() == name)
+        Self::ALL
+            .into_iter()
+            .chain(Self::SECOND_LINES)
+            .find(|r| r.name() == name)
     }
 
     fn bit(self) -> u32 {
@@ -136,7 +139,7 @@ impl Rules {
 pub enum Look {
     /// Always.
     Always,
-    /// Not while `forgot` is 0: this epoch then holds every id there ever was.
+    /// Not while this epoch holds every id there ever was.
     Forgot,
     /// Only for ids in the filter of forgotten ids.
     Filter,

@@ -162,7 +162,12 @@ pub fn exhaust(scenario: &Scenario, depth: usize, states: u64) -> Outcome {
                 let mut path: Vec<Action> = path.clone();
                 path.push(action);
                 if let Some(broken) = rest.broken {
-                    let found = Found { seed: 0, broken, actions: path, at_rest };
+                    let found = Found {
+                        seed: 0,
+                        broken,
+                        actions: path,
+                        at_rest,
+                    };
                     out.found = Some(found.shortened(scenario));
                     return out;
                 }

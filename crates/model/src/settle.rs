@@ -9,7 +9,8 @@ const ROUNDS: usize = 60;
 impl World {
     /// Goes on without faults and with everybody working, and checks what it comes to.
     pub fn settle(&mut self) {
-        self.log.say(|| "  From here on nothing fails and everybody works.".to_owned());
+        self.log
+            .say(|| "  From here on nothing fails and everybody works.".to_owned());
         let mut calm = false;
         for round in 0..ROUNDS {
             self.round();
@@ -27,13 +28,23 @@ impl World {
             }
         }
         if !calm {
-            return self.fail(10, "faults stopped, and the outbox does not empty or somebody never gets an answer");
+            return self.fail(
+                10,
+                "faults stopped, and the outbox does not empty or somebody never gets an answer",
+            );
         }
         self.check_rest();
     }
 
     fn round(&mut self) {
-        for Msg { to, from, life, body, reply } in std::mem::take(&mut self.msgs) {
+        for Msg {
+            to,
+            from,
+            life,
+            body,
+            reply,
+        } in std::mem::take(&mut self.msgs)
+        {
             let reply = reply.unwrap_or_else(|| self.execute(to, from, &body));
             self.handle(from, life, to, &body, reply);
         }
@@ -100,13 +111,20 @@ impl World {
         }
         let sku = self.ledger.sku;
         if sku.reserved != 0 || sku.on_hand + sku.sold != SUPPLY || node.sku.is_some_and(|s| s != sku) {
-            return self.fail(10, "all ends have passed and units are still reserved, or node and ledger differ");
+            return self.fail(
+                10,
+                "all ends have passed and units are still reserved, or node and ledger differ",
+            );
         }
         for id in 0..IDS {
-            let gone = matches!(self.ledger.records[id].0, Status::Absent | Status::Lost) && self.told[id] & SOFT != 0;
+            let gone = matches!(self.ledger.records[id].0, Status::Absent | Status::Lost)
+                && self.told[id] & SOFT != 0;
             let explained = self.lossy && (self.reported[id] || self.crashed);
             if gone && !explained {
-                return self.fail(5, "a reservation was answered and is gone, and nobody reported it as lost");
+                return self.fail(
+                    5,
+                    "a reservation was answered and is gone, and nobody reported it as lost",
+                );
             }
         }
     }

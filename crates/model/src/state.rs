@@ -176,7 +176,9 @@ pub struct Item {
 pub enum Verdict {
     /// Reserved, or reserved before.
     Pending,
-    Sold { replay: bool },
+    Sold {
+        replay: bool,
+    },
     Ended(Status),
     Short,
     NotFound,
@@ -189,19 +191,66 @@ pub enum Verdict {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Body {
-    Batch { epoch: Epoch, tag: Tag, row: Position, items: Vec<Item> },
-    Trim { at: Position },
-    Load { epoch: Epoch, token: Tag, sku: Sku, row: Position },
-    Fence { epoch: Epoch, token: Tag },
-    Base { at: Position, filter: u8, token: Tag },
-    Chunk { epoch: Epoch, number: u8, sku: Option<Sku>, live: [Option<u8>; IDS], token: Tag },
-    Rerun { epoch: Epoch, tag: Tag, again: Vec<(Op, Known)>, covers: Vec<Tag>, token: Tag },
-    Open { epoch: Epoch, chunks: u8, token: Tag },
+    Batch {
+        epoch: Epoch,
+        tag: Tag,
+        row: Position,
+        items: Vec<Item>,
+    },
+    Trim {
+        at: Position,
+    },
+    Load {
+        epoch: Epoch,
+        token: Tag,
+        sku: Sku,
+        row: Position,
+    },
+    Fence {
+        epoch: Epoch,
+        token: Tag,
+    },
+    Base {
+        at: Position,
+        filter: u8,
+        token: Tag,
+    },
+    Chunk {
+        epoch: Epoch,
+        number: u8,
+        sku: Option<Sku>,
+        live: [Option<u8>; IDS],
+        token: Tag,
+    },
+    Rerun {
+        epoch: Epoch,
+        tag: Tag,
+        again: Vec<(Op, Known)>,
+        covers: Vec<Tag>,
+        token: Tag,
+    },
+    Open {
+        epoch: Epoch,
+        chunks: u8,
+        token: Tag,
+    },
     // To the ledger.
-    Record { entries: Vec<Entry> },
-    Seize { from: Row, to: Mode, token: Tag },
-    Hot { epoch: Epoch, token: Tag },
-    Decide { epoch: Epoch, items: Vec<Item> },
+    Record {
+        entries: Vec<Entry>,
+    },
+    Seize {
+        from: Row,
+        to: Mode,
+        token: Tag,
+    },
+    Hot {
+        epoch: Epoch,
+        token: Tag,
+    },
+    Decide {
+        epoch: Epoch,
+        items: Vec<Item>,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -214,7 +263,11 @@ pub enum Reply {
     Newer,
     /// The tip it was decided on (none: the ledger decided), whether the row the call brought lies on this chain, and
     /// the verdicts.
-    Batch { tip: Option<Position>, on_chain: bool, verdicts: Vec<Verdict> },
+    Batch {
+        tip: Option<Position>,
+        on_chain: bool,
+        verdicts: Vec<Verdict>,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
