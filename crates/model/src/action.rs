@@ -49,9 +49,9 @@ pub enum Action {
 }
 
 /// How likely each kind is chosen, in the order of [`Action`].
-pub const KINDS: usize = 29;
+pub(crate) const KINDS: usize = 29;
 
-pub const CMDS: [Cmd; 7] = [
+pub(crate) const CMDS: [Cmd; 7] = [
     Cmd::Reserve,
     Cmd::Deduct,
     Cmd::Cancel,

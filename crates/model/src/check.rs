@@ -35,10 +35,12 @@ impl World {
             let open = self.nodes[node]
                 .meta
                 .is_some_and(|m| m.open && m.epoch == row.at.epoch);
-            if open && row.mode == Mode::Hot && self.on_chain(node, row.at) {
-                if let Some(what) = self.differs(&self.nodes[node]) {
-                    return self.fail(2, what);
-                }
+            if open
+                && row.mode == Mode::Hot
+                && self.on_chain(node, row.at)
+                && let Some(what) = self.differs(&self.nodes[node])
+            {
+                return self.fail(2, what);
             }
         }
     }

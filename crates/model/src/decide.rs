@@ -113,9 +113,8 @@ impl World {
             return Err(Verdict::LookUp);
         }
         match known.status {
-            Status::Absent => Ok(Status::Absent),
             Status::Pending if self.rules.has(Rule::LiveFork) => Err(Verdict::Fork),
-            Status::Pending => Ok(Status::Absent),
+            Status::Absent | Status::Pending => Ok(Status::Absent),
             ended => {
                 over.held[item.id] = Some(Held {
                     status: ended,

@@ -10,7 +10,7 @@ stockade-model [--rule NAME] [--scenario NAME] [--look always|forgot|filter] [--
                [--depth N [--states N]]
 
   --rule NAME      take this rule away; `--rule list` names them
-  --scenario NAME  everything, losses, failovers, rebuilds, calm-rebuilds, misses, fallback
+  --scenario NAME  everything, losses, failovers, rebuilds, calm-rebuilds, ends, extends, misses, fallback
                    (default: that of the rule, else everything)
   --look WHEN      when the ledger's word about an unknown id is needed (default: always)
   --seed N         the first walk's seed (default 1); a counter-example names its own, which replays it

@@ -3,7 +3,7 @@
 use crate::decide::{Overlay, decide};
 use crate::rules::Rule;
 use crate::state::{
-    Body, Entry, Epoch, Held, IDS, Item, Known, Meta, Op, Position, Reply, Sku, Status, Tag, Verdict, World,
+    Body, Entry, Epoch, Held, IDS, Item, Known, Meta, Op, Position, Reply, Sku, Status, Tag, World,
 };
 
 impl Meta {
@@ -90,7 +90,7 @@ impl World {
                 sku,
                 row,
             } => self.load(node, *epoch, *token, *sku, *row),
-            Body::Fence { epoch, .. } => self.fence(node, *epoch),
+            Body::Fence { epoch, .. } => Ok(self.fence(node, *epoch)),
             Body::Base { at, filter, .. } => self.base(node, *at, *filter),
             Body::Chunk {
                 epoch,
@@ -98,7 +98,7 @@ impl World {
                 sku,
                 live,
                 ..
-            } => self.chunk(node, *epoch, *number, *sku, live),
+            } => self.chunk(node, *epoch, *number, *sku, *live),
             Body::Rerun {
                 epoch,
                 tag,
@@ -219,10 +219,10 @@ impl World {
         Ok(Reply::Yes)
     }
 
-    fn fence(&mut self, node: usize, epoch: u8) -> Result<Reply, Reply> {
+    fn fence(&mut self, node: usize, epoch: u8) -> Reply {
         let n = &mut self.nodes[node];
         if n.meta.is_some_and(|m| m.epoch >= epoch) {
-            return Ok(Reply::No);
+            return Reply::No;
         }
         let stream = std::mem::take(&mut n.stream);
         n.old.extend(stream);
@@ -241,7 +241,7 @@ impl World {
             forgot: 0,
             filter: 0,
         });
-        Ok(Reply::Yes)
+        Reply::Yes
     }
 
     fn base(&mut self, node: usize, at: Position, filter: u8) -> Result<Reply, Reply> {
@@ -266,7 +266,7 @@ impl World {
         epoch: u8,
         number: u8,
         sku: Option<Sku>,
-        live: &[Option<u8>; IDS],
+        live: [Option<u8>; IDS],
     ) -> Result<Reply, Reply> {
         let mut meta = self.admits(node, epoch, false)?;
         if !meta.based || (self.rules.has(Rule::StrictChunks) && meta.chunks + 1 != number) {
@@ -280,7 +280,7 @@ impl World {
             n.sku = sku;
         }
         for (held, end) in n.held.iter_mut().zip(live) {
-            if let Some(end) = *end {
+            if let Some(end) = end {
                 *held = Some(Held {
                     status: Status::Pending,
                     end,
@@ -311,6 +311,9 @@ impl World {
         let mut over = self.overlay(node);
         over.free_due(self.clock);
         for (op, known) in again {
+            if self.rules.has(Rule::RerunEnds) {
+                over.free_due(self.clock);
+            }
             over.born = op.born;
             let held = over.held[op.id].map(|h| h.status);
             let status = match (held, known.status) {
@@ -375,11 +378,6 @@ impl World {
             }
         }
         true
-    }
-
-    /// Whether a verdict needs the check behind a refusal.
-    pub(crate) fn is_refusal(verdict: Verdict) -> bool {
-        matches!(verdict, Verdict::Short | Verdict::NotFound)
     }
 }
 

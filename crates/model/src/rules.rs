@@ -23,6 +23,7 @@ pub enum Rule {
     RerunFrees,
     RerunSku,
     RerunExtend,
+    RerunEnds,
     CheckInScript,
     FreshRow,
     OpeningRow,
@@ -37,7 +38,7 @@ pub enum Rule {
 
 impl Rule {
     /// Those without which something breaks.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 27] = [
         Self::Tag,
         Self::RecordedByTag,
         Self::InclusiveRead,
@@ -58,6 +59,7 @@ impl Rule {
         Self::RerunFrees,
         Self::RerunSku,
         Self::RerunExtend,
+        Self::RerunEnds,
         Self::CheckInScript,
         Self::FreshRow,
         Self::OpeningRow,
@@ -92,6 +94,7 @@ impl Rule {
             Self::RerunFrees => "rerun-frees",
             Self::RerunSku => "rerun-sku",
             Self::RerunExtend => "rerun-extend",
+            Self::RerunEnds => "rerun-ends",
             Self::CheckInScript => "check-in-script",
             Self::FreshRow => "fresh-row",
             Self::OpeningRow => "opening-row",

@@ -133,6 +133,13 @@ impl Scenario {
             .named("rebuilds", 50, 3)
     }
 
+    /// Rebuilds while ends pass.
+    pub fn ends() -> Self {
+        let mut scenario = Self::rebuilds().with(&[(TICK, 20)]);
+        scenario.name = "ends";
+        scenario
+    }
+
     /// Rebuilds although no node lost anything.
     pub fn calm_rebuilds() -> Self {
         let mut scenario = Self::rebuilds().named("calm-rebuilds", 30, 0);
@@ -141,6 +148,15 @@ impl Scenario {
         }
         scenario.cmds = &[Cmd::Reserve, Cmd::ReserveHard, Cmd::Cancel, Cmd::Read];
         scenario.late = 5;
+        scenario
+    }
+
+    /// Extends between rebuilds.
+    pub fn extends() -> Self {
+        let mut scenario = Self::calm_rebuilds()
+            .with(&[(TICK, 8), (SEIZE, 20)])
+            .named("extends", 44, 0);
+        scenario.cmds = &[Cmd::Reserve, Cmd::Extend];
         scenario
     }
 
@@ -191,7 +207,8 @@ impl Scenario {
             Rule::LoadMarker | Rule::LoadWait => Self::misses(),
             Rule::LoadOnChain | Rule::LiveFork | Rule::HotOnly | Rule::KnownEpoch => EVERYTHING,
             Rule::RerunFrees => Self::calm_rebuilds(),
-            Rule::RerunExtend => Self::rebuilds().with(&[(TICK, 20)]),
+            Rule::RerunExtend => Self::extends(),
+            Rule::RerunEnds => Self::ends(),
             Rule::RerunSku => Self::calm_rebuilds()
                 .with(&[(DELETE, 10)])
                 .named("calm-rebuilds", 30, 1),
@@ -207,6 +224,8 @@ impl Scenario {
             "losses" => Some(Self::losses()),
             "failovers" => Some(Self::failovers()),
             "calm-rebuilds" => Some(Self::calm_rebuilds()),
+            "ends" => Some(Self::ends()),
+            "extends" => Some(Self::extends()),
             "rebuilds" => Some(Self::rebuilds()),
             "misses" => Some(Self::misses()),
             "fallback" => Some(Self::fallback()),

@@ -6,19 +6,19 @@
 use crate::log::Log;
 use crate::rules::{Look, Rules};
 
-pub const IDS: usize = 3;
-pub const SUPPLY: u8 = 2;
-pub const NODES: usize = 2;
-pub const PROCS: usize = 2;
+pub(crate) const IDS: usize = 3;
+pub(crate) const SUPPLY: u8 = 2;
+pub(crate) const NODES: usize = 2;
+pub(crate) const PROCS: usize = 2;
 /// Messages under way and requests open at one time; more adds cost and no stories.
-pub const MESSAGES: usize = 5;
-pub const REQUESTS: usize = 4;
+pub(crate) const MESSAGES: usize = 5;
+pub(crate) const REQUESTS: usize = 4;
 /// The clock stops here; by then every end has passed.
-pub const LAST_TICK: u8 = 4;
+pub(crate) const LAST_TICK: u8 = 4;
 
-pub type Epoch = u8;
-pub type Seq = u8;
-pub type Tag = u16;
+pub(crate) type Epoch = u8;
+pub(crate) type Seq = u8;
+pub(crate) type Tag = u16;
 
 /// A place on a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
