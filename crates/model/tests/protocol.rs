@@ -13,37 +13,48 @@ fn holds(scenario: Scenario, steps: u64) {
 
 #[test]
 fn everything_at_once_with_every_unknown_id_looked_up() {
-    holds(EVERYTHING, 5_000_000);
+    holds(EVERYTHING, 3_000_000);
 }
 
 #[test]
 fn everything_at_once_without_look_ups_while_nothing_was_forgotten() {
-    holds(EVERYTHING.looking(Look::Forgot), 3_000_000);
+    holds(EVERYTHING.looking(Look::Forgot), 1_500_000);
 }
 
 #[test]
 fn everything_at_once_with_a_filter_of_forgotten_ids() {
-    holds(EVERYTHING.looking(Look::Filter), 3_000_000);
+    holds(EVERYTHING.looking(Look::Filter), 1_500_000);
 }
 
 #[test]
 fn losses() {
-    holds(Scenario::losses().looking(Look::Filter), 2_000_000);
+    holds(Scenario::losses().looking(Look::Filter), 1_000_000);
 }
 
 #[test]
 fn rebuilds() {
-    holds(Scenario::rebuilds(), 2_000_000);
+    holds(Scenario::rebuilds(), 1_000_000);
+}
+
+#[test]
+fn failovers() {
+    holds(Scenario::failovers(), 1_000_000);
+}
+
+#[test]
+fn ends_and_extends_in_rebuilds() {
+    holds(Scenario::ends(), 1_000_000);
+    holds(Scenario::extends(), 1_000_000);
 }
 
 #[test]
 fn misses() {
-    holds(Scenario::misses(), 2_000_000);
+    holds(Scenario::misses(), 1_000_000);
 }
 
 #[test]
 fn fallback() {
-    holds(Scenario::fallback().looking(Look::Forgot), 2_000_000);
+    holds(Scenario::fallback().looking(Look::Forgot), 1_000_000);
 }
 
 #[test]
