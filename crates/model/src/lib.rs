@@ -6,14 +6,18 @@
 //! the rules are, what was found without each, and what the model leaves out.
 
 mod action;
+mod care;
 mod check;
 mod clients;
 mod decide;
+mod happen;
 mod ledger;
 mod log;
+mod message;
 mod node;
 mod process;
 mod rebuild;
+mod reload;
 mod rng;
 mod rules;
 mod scenario;
