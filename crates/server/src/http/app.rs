@@ -45,6 +45,8 @@ pub(crate) struct App {
     pub(super) gate: Gate,
     pub(super) look_ups: LookUps,
     pub(crate) openapi: std::sync::OnceLock<Bytes>,
+    /// The same for people.
+    pub(crate) docs: std::sync::OnceLock<Bytes>,
 }
 
 /// The body and what came with it.
@@ -73,6 +75,7 @@ impl App {
             look_ups: LookUps::default(),
             limits,
             openapi: std::sync::OnceLock::new(),
+            docs: std::sync::OnceLock::new(),
         })
     }
 

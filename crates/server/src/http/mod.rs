@@ -6,6 +6,7 @@ mod app;
 mod body;
 mod code;
 mod dashboard;
+mod docs;
 mod guarded;
 mod import;
 mod json;

@@ -11,6 +11,7 @@ mod codes;
 mod config;
 mod connections;
 mod dashboard;
+mod docs;
 mod document;
 mod export;
 mod gate;

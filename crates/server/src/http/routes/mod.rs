@@ -18,6 +18,7 @@ use utoipa_axum::routes;
 
 use super::app::App;
 use super::dashboard;
+use super::docs;
 use super::metrics::Route;
 use super::openapi;
 use super::problem::Problem;
@@ -53,11 +54,15 @@ pub(crate) fn router(app: Arc<App>) -> Router {
     secure::describe(&mut document);
     // The document is made of plain values; if it could not be written, the route says so.
     let bytes = serde_json::to_vec_pretty(&document).unwrap_or_default();
+    let page = serde_json::from_slice(&bytes).map(|document| docs::written(&document));
+    app.docs.get_or_init(|| Bytes::from(page.unwrap_or_default()));
     app.openapi.get_or_init(|| Bytes::from(bytes));
     router
         // `batch` is an id like any other: only POST is taken for the batch itself.
         .route("/v1/reservations/batch", axum::routing::get(reservations::show))
         .route("/", axum::routing::get(dashboard::index))
+        .route("/docs", axum::routing::get(docs::page))
+        .route("/docs/style.css", axum::routing::get(docs::style))
         .route("/assets/{name}", axum::routing::get(dashboard::asset))
         .fallback(unknown_route)
         .method_not_allowed_fallback(method_not_allowed)
