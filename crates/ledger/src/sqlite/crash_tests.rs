@@ -16,6 +16,7 @@ use stockade_core::{
 
 use super::Sqlite;
 use crate::api::{Ledger, RecordError, ShardMode, ShardRow};
+use crate::care::LedgerCare;
 use crate::sharing::{Claim, Keep, Leasing, SharedLedger};
 
 const FOLDER: &str = "STOCKADE_TEST_STEP_FOLDER";
@@ -106,7 +107,9 @@ fn history(row: &ShardRow) -> Vec<Entry> {
 }
 
 /// What is done, and from which state.
-const STEPS: [&str; 7] = ["create", "claim", "finish", "lease", "record", "fill", "prune"];
+const STEPS: [&str; 9] = [
+    "create", "claim", "finish", "lease", "record", "fill", "prune", "retain", "repair",
+];
 
 fn prepare(ledger: &Sqlite, step: &str) {
     if step == "create" {
@@ -122,6 +125,12 @@ fn prepare(ledger: &Sqlite, step: &str) {
     let known = if step == "record" { 1 } else { 2 };
     for entry in &history(&row)[..known] {
         ledger.record(std::slice::from_ref(entry)).unwrap();
+    }
+    if step == "repair" {
+        by_hand(
+            ledger.shared.path.parent().unwrap(),
+            "UPDATE stock SET on_hand = on_hand + 5; DELETE FROM ids",
+        );
     }
 }
 
@@ -145,6 +154,12 @@ fn run(ledger: &Sqlite, step: &str) {
                 within_ms: 0,
             };
             ledger.prune_entries(0, keep, 10).unwrap();
+        }
+        "retain" => drop(ledger.retain(i64::MAX, 1_000).unwrap()),
+        "repair" => {
+            let plan = ledger.plan_repair(0).unwrap();
+            let reason = Reason::default();
+            drop(ledger.repair(&plan, &id("child"), &reason).unwrap());
         }
         other => panic!("{other}"),
     }
@@ -211,7 +226,10 @@ fn child(folder: &Path, step: &str, at: u64) -> Option<u64> {
 /// The state as far as the operations change it, and that it is whole.
 fn state(ledger: &Sqlite) -> String {
     let view = ledger.view().unwrap();
-    assert_eq!(view.audit(0, 10).unwrap(), vec![]);
+    // Before a repair there is something to find.
+    let found = view.audit(0, 100).unwrap().len();
+    let mut ended = 0;
+    view.ended_ids(0, &mut |_, _, _| ended += 1).unwrap();
     let row = view.shard(0).unwrap();
     let mut live = 0;
     view.live(0, &mut |_| live += 1).unwrap();
@@ -219,7 +237,7 @@ fn state(ledger: &Sqlite) -> String {
     let positions: Vec<Position> = row.iter().flat_map(history_positions).collect();
     let recorded = view.recorded(0, &positions).unwrap();
     let row = row.map(|row| (row.epoch, row.mode, row.cursor, row.owner));
-    format!("{row:?} {live} {lease:?} {recorded:?}")
+    format!("{row:?} {live} {ended} {lease:?} {recorded:?}, {found} found")
 }
 
 fn history_positions(row: &ShardRow) -> Vec<Position> {
@@ -247,6 +265,12 @@ fn a_process_that_dies_at_any_step_leaves_the_state_before_or_after() {
         let steps = child(folder.path(), step, u64::MAX).expect("nothing ends it");
         let after = state(&other);
         assert_eq!(before == after, step == "fill", "{step}: {before}");
+        assert_eq!(
+            before.ends_with(", 0 found"),
+            step != "repair",
+            "{step}: {before}"
+        );
+        assert!(after.ends_with(", 0 found"), "{step}: {after}");
         assert!(steps > PLACES, "{step}: {steps}");
         let mut seen = Vec::new();
         for place in 0..PLACES {
@@ -306,6 +330,7 @@ fn go_on(other: &Sqlite, step: &str, done: bool) {
                 Err(error) => panic!("{error}"),
             }
         }
+        "repair" if done => assert!(other.plan_repair(0).unwrap().is_empty()),
         _ => run(other, step),
     }
     let view = other.view().unwrap();

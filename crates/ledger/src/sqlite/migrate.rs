@@ -113,19 +113,29 @@ pub(super) fn recognise(conn: &Connection, path: &Path) -> Result<(), LedgerErro
 }
 
 fn version(conn: &Connection) -> rusqlite::Result<u32> {
-    let there: Option<i64> = conn
-        .query_row(
-            "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'migrations'",
-            [],
-            |row| row.get(0),
-        )
-        .optional()?;
-    if there.is_none() {
+    let there = conn
+        .prepare_cached("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'migrations'")?
+        .exists([])?;
+    if !there {
         return Ok(0);
     }
-    conn.query_row("SELECT ifnull(max(version), 0) FROM migrations", [], |row| {
-        row.get(0)
-    })
+    conn.prepare_cached("SELECT ifnull(max(version), 0) FROM migrations")?
+        .query_row([], |row| row.get(0))
+}
+
+/// Another process brought the file to a schema that this release does not know.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "a newer release upgraded the ledger to schema {0} while this process ran: restart it with that release"
+)]
+struct Newer(u32);
+
+/// For a process that is running already: what it writes must not contradict a newer schema.
+pub(super) fn refuse_newer(conn: &Connection) -> rusqlite::Result<()> {
+    match version(conn)? {
+        found if found > KNOWN => Err(rusqlite::Error::ToSqlConversionFailure(Box::new(Newer(found)))),
+        _ => Ok(()),
+    }
 }
 
 /// What was applied must be what this release would have applied.

@@ -39,35 +39,35 @@ pub(super) fn base(conn: &Connection, shard: u32) -> rusqlite::Result<Base> {
 }
 
 pub(super) fn entries(conn: &Connection, shard: u32, keep: Keep, limit: usize) -> rusqlite::Result<Pruned> {
-    let newest = i64::try_from(keep.entries.max(1)).unwrap_or(i64::MAX);
-    // The last entry always stays: it is where recording goes on from.
-    let last: Option<i64> = conn
-        .prepare_cached(
-            "SELECT max(e.seq) FROM shards s JOIN entries e ON e.shard = s.n AND e.seq <= s.cursor - ?2 \
-             WHERE s.n = ?1",
-        )?
-        .query_row(params![shard, newest], |row| row.get(0))?;
-    let Some(last) = last else {
+    let stands: Option<(i64, Millis)> = conn
+        .prepare_cached("SELECT cursor, at FROM shards WHERE n = ?1")?
+        .query_row([shard], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    let Some((cursor, at)) = stands else {
         return Ok(Pruned::default());
     };
-    let mut select = conn.prepare_cached(
-        "SELECT e.seq FROM entries e JOIN shards s ON s.n = e.shard \
-         WHERE e.shard = ?1 AND e.seq <= ?2 AND e.at < s.at - ?3 ORDER BY e.seq LIMIT ?4",
-    )?;
-    let more = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1);
-    let removable: Vec<i64> = select
-        .query_map(params![shard, last, keep.within_ms.max(0), more], |row| {
-            row.get(0)
-        })?
-        .collect::<Result<_, _>>()?;
-    let Some(upto) = limit
-        .min(removable.len())
-        .checked_sub(1)
-        .and_then(|at| removable.get(at))
-    else {
+    // The last entry always stays: it is where recording goes on from.
+    let newest = i64::try_from(keep.entries.max(1)).unwrap_or(i64::MAX);
+    let young = at.saturating_sub(keep.within_ms.max(0));
+    let mut select =
+        conn.prepare_cached("SELECT seq, at FROM entries WHERE shard = ?1 AND seq <= ?2 ORDER BY seq")?;
+    let mut rows = select.query(params![shard, cursor.saturating_sub(newest)])?;
+    let (mut upto, mut removable) = (None, 0);
+    // Times do not fall along a chain: nothing after the first young one is looked at.
+    while let Some(row) = rows.next()?
+        && row.get::<_, Millis>(1)? < young
+        && removable <= limit
+    {
+        removable += 1;
+        if removable <= limit {
+            upto = Some(row.get::<_, i64>(0)?);
+        }
+    }
+    drop(rows);
+    let Some(upto) = upto else {
         return Ok(Pruned {
             removed: 0,
-            more: !removable.is_empty(),
+            more: removable > 0,
         });
     };
     conn.prepare_cached(
@@ -80,6 +80,6 @@ pub(super) fn entries(conn: &Connection, shard: u32, keep: Keep, limit: usize) -
         .execute(params![shard, upto])?;
     Ok(Pruned {
         removed,
-        more: removable.len() > limit,
+        more: removable > limit,
     })
 }

@@ -10,6 +10,7 @@ use super::checkpoint::Checkpointer;
 use super::errors::{commit_error, ledger_error};
 use super::ids::{Ids, Tops};
 use super::index;
+use super::migrate;
 use super::names::Names;
 use super::open::begin_immediate;
 use super::record::{Fault, Numbers, Run, check_chain, int, mismatch};
@@ -74,6 +75,7 @@ impl Writer {
             .prepare_cached("PRAGMA data_version")?
             .query_row([], |row| row.get(0))?;
         if version != self.data_version {
+            migrate::refuse_newer(&self.conn)?;
             self.names.clear();
             self.tops.clear();
             self.numbers = self.conn.query_row(

@@ -6,26 +6,27 @@ use std::hash::{BuildHasher, RandomState};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::Arc;
 
 use stockade_core::Entry;
 use stockade_ledger::{Leasing, Ledger, RecordError, SharedLedger, Sqlite};
 
 use crate::crash;
-use crate::support::{Book, fresh};
+use crate::support::{Book, find, fresh};
 
 const FOLDER: &str = "STOCKADE_TEST_PROCESSES_FOLDER";
 const NAME: &str = "STOCKADE_TEST_PROCESSES_NAME";
 
 /// A racer: follows the ledger, tries to add the next entry under a tag of its own, and says when it was the one.
 struct Racer {
-    ledger: Sqlite,
+    ledger: Arc<Sqlite>,
     book: Book,
     tags: RandomState,
 }
 
 impl Racer {
     fn new(folder: &Path) -> Self {
-        let ledger = Sqlite::open(folder).unwrap();
+        let ledger = Arc::new(Sqlite::open(folder).unwrap());
         let mut row = ledger.row(0).unwrap().unwrap();
         (row.cursor, row.tag, row.at) = (0, 0, 0);
         Self {
@@ -182,6 +183,71 @@ fn processes_that_race_record_each_entry_once() {
     assert!(unheard <= 8, "{unheard}");
     assert!(wins.iter().all(|(seq, tag)| entries.get(seq) == Some(tag)));
     assert_eq!(entries.len() as u64, mine.book.seq);
+}
+
+#[test]
+fn views_beside_racing_openings_know_exactly_what_is_recorded() {
+    const ENTRIES: u64 = 120;
+    let (folder, _ledger, _row) = fresh();
+    let mut racers: Vec<Racer> = (0..2).map(|_| Racer::new(folder.path())).collect();
+    // One that only reads, and both that also record.
+    let mut readers = vec![Arc::new(Sqlite::open(folder.path()).unwrap())];
+    readers.extend(racers.iter().map(|racer| Arc::clone(&racer.ledger)));
+    let ask = |ledger: &Sqlite| {
+        let mut asked = 0_u64;
+        loop {
+            let view = ledger.view().unwrap();
+            let cursor = view.shard(0).unwrap().unwrap().cursor;
+            // The entry after n grants `r-n-*`.
+            for n in [
+                0,
+                asked % cursor.max(1),
+                cursor.saturating_sub(2),
+                cursor.saturating_sub(1),
+                cursor,
+            ] {
+                for k in [0, 35, 49] {
+                    let found = find(&*view, &format!("r-{n}-{k}")).is_some();
+                    assert_eq!(found, n < cursor, "r-{n}-{k} at {cursor}");
+                }
+            }
+            asked += 1;
+            if cursor >= ENTRIES {
+                return asked;
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for racer in &mut racers {
+            scope.spawn(move || {
+                while racer.ledger.row(0).unwrap().unwrap().cursor < ENTRIES {
+                    racer.race();
+                }
+            });
+        }
+        // Two threads on each opening; one more opens and closes, which fills the deferred tables.
+        let mut asking = Vec::new();
+        for ledger in readers.iter().chain(&readers) {
+            asking.push(scope.spawn(move || ask(ledger)));
+        }
+        asking.push(scope.spawn(|| {
+            let mut opened = 0;
+            loop {
+                let ledger = Sqlite::open(folder.path()).unwrap();
+                opened += 1;
+                if ledger.row(0).unwrap().unwrap().cursor >= ENTRIES {
+                    return opened;
+                }
+            }
+        }));
+        for one in asking {
+            assert!(one.join().unwrap() > 2);
+        }
+    });
+    for racer in &mut racers {
+        racer.follow();
+        racer.book.check(&*racer.ledger.view().unwrap());
+    }
 }
 
 #[test]

@@ -2,9 +2,9 @@
 
 use rusqlite::Connection;
 use stockade_core::{Id, Status, Verb};
-use stockade_ledger::{Ledger, Sqlite, View, restore};
+use stockade_ledger::{Ledger, RecordError, Sqlite, View, restore};
 
-use crate::support::{Book, find, id};
+use crate::support::{Book, by_hand, find, fresh, id};
 
 /// Every older schema, as SQL.
 const OLDER: [&str; 1] = [include_str!("../fixtures/schema-1.sql")];
@@ -108,4 +108,24 @@ fn an_upgrade_by_several_at_once_is_one_upgrade() {
         });
         check(&*Sqlite::open(folder.path()).unwrap().view().unwrap());
     }
+}
+
+#[test]
+fn a_process_of_an_older_release_records_nothing_once_a_newer_one_upgraded() {
+    let (folder, ledger, row) = fresh();
+    let mut book = Book::new(&row);
+    book.stock("c-1", "A", "default", 10);
+    let run = [book.seal()];
+    by_hand(&folder, "INSERT INTO migrations VALUES (9, 'later', 1)");
+    match ledger.record(&run) {
+        Err(RecordError::NotRecorded(error)) => {
+            assert!(error.to_string().contains("newer release"), "{error}");
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(ledger.open_epoch(0, "test").is_err());
+    assert_eq!(ledger.view().unwrap().shard(0).unwrap(), Some(row));
+    by_hand(&folder, "DELETE FROM migrations WHERE version = 9");
+    ledger.record(&run).unwrap();
+    book.check(&*ledger.view().unwrap());
 }
