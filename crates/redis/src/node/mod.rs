@@ -43,6 +43,8 @@ pub(crate) struct Node {
 impl Node {
     /// Connects every connection once, so that what is wrong with the address or the user is said at once.
     pub(crate) async fn connect(options: &Options) -> Result<Self, CallError> {
+        #[cfg(feature = "tls")]
+        choose_cryptography();
         let client =
             redis::Client::open(address(&options.url)?).map_err(|error| refused(error.to_string()))?;
         let limits = Limits {
@@ -139,6 +141,16 @@ impl Node {
             self.counters.failed(*kind);
         }
         result
+    }
+}
+
+/// The client asks the process for its cryptography, and panics where there are several or none: the choice is made here,
+/// unless the program has made one.
+#[cfg(feature = "tls")]
+fn choose_cryptography() {
+    if rustls::crypto::CryptoProvider::get_default().is_none() {
+        // An error means that another thread has just made a choice.
+        drop(rustls::crypto::ring::default_provider().install_default());
     }
 }
 
