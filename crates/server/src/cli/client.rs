@@ -65,7 +65,7 @@ pub(super) struct Door {
 impl Door {
     pub(super) fn of(service: &Service) -> Result<Self, Failure> {
         let base = service.url.trim_end_matches('/');
-        let target = Target::of(base, service.credentials.ca.as_deref())?;
+        let target = Target::of(base, service.ca.as_deref())?;
         let key = service.credentials.key().map_err(Failure::Usage)?;
         let authorization = key
             .map(|key| HeaderValue::from_str(&format!("Bearer {}", key.reveal())))

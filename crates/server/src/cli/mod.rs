@@ -35,13 +35,16 @@ pub(crate) struct Service {
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) credentials: Credentials,
+    /// Of an https address: the certificates (PEM) of those whose signature is trusted, instead of the machine's own.
+    #[arg(long, env = "STOCKADE_CA", value_name = "FILE")]
+    pub(crate) ca: Option<PathBuf>,
     /// How long to wait for one answer. Without one, the same command with the same id is sent again, twice at most.
     #[arg(long, env = "STOCKADE_TIMEOUT_MS", value_name = "MS", default_value = "10000",
           value_parser = value::timeout_ms)]
     pub(crate) timeout_ms: u64,
 }
 
-/// The API key of a command line, and whom it trusts.
+/// The API key of a command line.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct Credentials {
     /// The API key. Others on this machine can see the flags of a process: the environment or a file hides it better.
@@ -50,9 +53,6 @@ pub(crate) struct Credentials {
     /// A file with the API key.
     #[arg(long, env = "STOCKADE_KEY_FILE", value_name = "FILE")]
     key_file: Option<PathBuf>,
-    /// Of an https address: the certificates (PEM) of those whose signature is trusted, instead of the machine's own.
-    #[arg(long, env = "STOCKADE_CA", value_name = "FILE")]
-    pub(crate) ca: Option<PathBuf>,
 }
 
 impl Credentials {

@@ -27,6 +27,9 @@ pub(crate) enum LoadError {
         /// What is wrong and what to give.
         why: String,
     },
+    /// The API key cannot be sent.
+    #[error("the API key: {0}")]
+    Key(String),
     /// The service process did not start, or did not stop.
     #[error("the service {what}: {why}{log}")]
     Service {

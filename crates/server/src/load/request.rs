@@ -112,9 +112,10 @@ impl Request {
         self.bytes.clear();
         let written = write!(
             self.bytes,
-            "{method} {}{path} HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            "{method} {}{path} HTTP/1.1\r\nhost: {}\r\n{}content-type: application/json\r\ncontent-length: {}\r\n\r\n",
             target.prefix(),
             target.authority(),
+            target.key_line(),
             body.len()
         );
         debug_assert!(written.is_ok(), "writing to a Vec does not fail");
@@ -125,9 +126,10 @@ impl Request {
         self.bytes.clear();
         let written = write!(
             self.bytes,
-            "{method} {}{path} HTTP/1.1\r\nhost: {}\r\n\r\n",
+            "{method} {}{path} HTTP/1.1\r\nhost: {}\r\n{}\r\n",
             target.prefix(),
-            target.authority()
+            target.authority(),
+            target.key_line()
         );
         debug_assert!(written.is_ok(), "writing to a Vec does not fail");
     }

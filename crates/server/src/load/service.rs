@@ -48,6 +48,12 @@ impl Service {
         command
             .args(["serve", "--listen", "127.0.0.1:0", "--data"])
             .arg(data);
+        // A drill's service is set up by the drill, not by what is meant for another one.
+        for (name, _) in std::env::vars_os() {
+            if name.to_str().is_some_and(|name| name.starts_with("STOCKADE_")) {
+                command.env_remove(&name);
+            }
+        }
         if let Some((url, prefix)) = redis {
             // The address may hold a password, which a command line would show to everybody.
             command

@@ -5,9 +5,10 @@ use std::io;
 use tokio::net::TcpStream;
 
 use super::LoadError;
+use crate::keys::Secret;
 
 /// Where the service is.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Target {
     /// Host and port, as in the `host` header.
     authority: String,
@@ -15,6 +16,8 @@ pub(crate) struct Target {
     port: u16,
     /// A path in front of every path, without a slash at its end.
     prefix: String,
+    /// The header with the API key, with its line's end; empty without one.
+    key_line: String,
 }
 
 impl Target {
@@ -60,7 +63,24 @@ impl Target {
             } else {
                 format!("/{path}")
             },
+            key_line: String::new(),
         })
+    }
+
+    /// The same, with an API key.
+    pub(crate) fn with_key(mut self, key: Option<&Secret>) -> Result<Self, LoadError> {
+        if let Some(key) = key {
+            // Nothing of a key may end the line.
+            if !key.reveal().bytes().all(|byte| byte.is_ascii_graphic()) {
+                return Err(LoadError::Key("it has characters that no key has".to_owned()));
+            }
+            self.key_line = format!("authorization: Bearer {}\r\n", key.reveal());
+        }
+        Ok(self)
+    }
+
+    pub(crate) fn key_line(&self) -> &str {
+        &self.key_line
     }
 
     pub(crate) fn authority(&self) -> &str {
@@ -75,6 +95,16 @@ impl Target {
         let stream = TcpStream::connect((self.host.as_str(), self.port)).await?;
         stream.set_nodelay(true)?;
         Ok(stream)
+    }
+}
+
+impl std::fmt::Debug for Target {
+    /// Without the key.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Target")
+            .field("authority", &self.authority)
+            .field("prefix", &self.prefix)
+            .finish_non_exhaustive()
     }
 }
 

@@ -2,6 +2,8 @@
 
 use clap::Args as ClapArgs;
 
+use crate::cli::Credentials;
+
 /// The drill: run a flash sale and prove from the buyers' own history that nothing was oversold or undersold.
 ///
 /// Without --url a service is started for the drill, on a free port and a temporary data folder, and stopped and
@@ -46,6 +48,9 @@ pub(crate) struct Args {
     /// left there, to be looked at.
     #[arg(long, value_name = "URL", conflicts_with = "url")]
     pub(crate) redis: Option<String>,
+    // The drill changes stock, reserves, and audits: a key of scope `admin`.
+    #[command(flatten)]
+    pub(crate) credentials: Credentials,
     /// Repeat the choices of an earlier run's buyers; how their requests fall together is new each time.
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,

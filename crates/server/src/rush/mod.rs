@@ -110,7 +110,11 @@ impl Run {
 
 async fn drill(args: &Args) -> Result<Run, LoadError> {
     if let Some(url) = &args.url {
-        return against(args, Target::parse(url)?).await;
+        return against(
+            args,
+            Target::parse(url)?.with_key(args.credentials.key().map_err(LoadError::Key)?.as_ref())?,
+        )
+        .await;
     }
     let folder = fresh_folder("stockade-rush-", args.json)?;
     // Dropped before the folder, whatever happens: a service is not left behind, nor does it write into a folder that

@@ -18,6 +18,68 @@ fn a_thousand_silent_connections_do_not_keep_a_further_one_out() {
     assert_eq!(silent.len(), 1_000);
 }
 
+/// As many as the service takes by default, each saying nothing or never finishing its head.
+#[test]
+fn ten_thousand_silent_and_slow_connections_do_not_keep_a_further_one_out() {
+    let files = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    let wanted = 10_300;
+    if files.maximum.is_some_and(|most| most < wanted) {
+        eprintln!("left out: this machine allows {:?} open files", files.maximum);
+        return;
+    }
+    let raised = rustix::process::Rlimit {
+        current: Some(wanted),
+        maximum: files.maximum,
+    };
+    rustix::process::setrlimit(rustix::process::Resource::Nofile, raised).unwrap();
+    let service = Service::start();
+    service.stock("A", 5);
+    let mut held = Vec::new();
+    for number in 0..10_000 {
+        let mut stream = service.connect();
+        if number % 2 == 0 {
+            stream
+                .write_all(b"POST /v1/reservations HTTP/1.1\r\nhost: x\r\nx-slow: ")
+                .unwrap();
+        }
+        held.push(stream);
+    }
+    for number in 0..5 {
+        let since = Instant::now();
+        service.reserve(&format!("o-{number}"), "u", "A", 1).is(201, "ok");
+        assert!(since.elapsed() < Duration::from_secs(5));
+        // The slow ones go on as slowly.
+        for stream in held.iter_mut().step_by(2).rev().take(100) {
+            // Some were closed to make room.
+            let _ = stream.write_all(b"x");
+        }
+    }
+    service.audit_is_clean();
+    assert_eq!(held.len(), 10_000);
+}
+
+#[test]
+fn a_head_that_is_too_large_is_refused() {
+    let service = Service::start();
+    let long = "x".repeat(200_000);
+    for head in [
+        format!("GET /livez HTTP/1.1\r\nhost: x\r\nx-long: {long}\r\n\r\n"),
+        format!("GET /livez?{long} HTTP/1.1\r\nhost: x\r\n\r\n"),
+        format!(
+            "GET /livez HTTP/1.1\r\nhost: x\r\n{}\r\n",
+            "x-many: 1\r\n".repeat(200)
+        ),
+    ] {
+        let mut stream = service.connect();
+        // It may be closed before all of it was sent.
+        let _ = stream.write_all(head.as_bytes());
+        if let Ok(answer) = try_read_answer(&mut stream) {
+            assert!([414, 431].contains(&answer.status), "{} {}", answer.status, &head[..40]);
+        }
+    }
+    service.get("/livez").header("content-type").unwrap();
+}
+
 #[test]
 fn past_the_bound_the_longest_silent_connection_makes_room() {
     let service = Service::with(&["--connections-max", "10"]);

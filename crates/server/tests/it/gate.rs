@@ -199,6 +199,51 @@ fn sold_out_is_said_again_without_asking_again_but_never_of_a_granted_id() {
 }
 
 #[test]
+fn a_queue_that_is_too_long_turns_reservations_away_before_they_wait() {
+    // A queue of a millisecond is too long here; 256 are always let on.
+    let service = Service::with(&["--shed-after-ms", "1"]);
+    service.stock("A", 1_000_000);
+    let since = Instant::now();
+    let counts = std::thread::scope(|scope| {
+        let callers: Vec<_> = (0..8)
+            .map(|caller| {
+                let service = &service;
+                scope.spawn(move || {
+                    let (mut granted, mut shed, mut round) = (0_u64, 0_u64, 0);
+                    while since.elapsed() < Duration::from_millis(2_500) {
+                        round += 1;
+                        let items: Vec<_> = (0..200)
+                            .map(|number| {
+                                json!({"id": format!("{caller}-{round}-{number}"), "owner": "u", "mode": "deduct",
+                                    "lines": [{"sku": "A", "quantity": 1}]})
+                            })
+                            .collect();
+                        let body = json!({ "reservations": items }).to_string();
+                        let answer = service.post("/v1/reservations/batch", &body);
+                        if answer.status == 200 {
+                            granted += answer.text.matches("\"status\":201").count() as u64;
+                        } else {
+                            answer.is(503, "overloaded");
+                            assert!(answer.header("retry-after").is_some());
+                            shed += 1;
+                        }
+                    }
+                    (granted, shed)
+                })
+            })
+            .collect();
+        let counts = callers.into_iter().map(|caller| caller.join().unwrap());
+        counts.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+    });
+    assert!(counts.0 > 0 && counts.1 > 0, "{counts:?}");
+    assert_eq!(stopped(&service, "shed"), counts.1);
+    // Turned away means that nothing was done.
+    assert_eq!(service.counters("A")[2], counts.0);
+    // When it is over, everybody is welcome again.
+    service.order("deduct", "last", "u", "A", 1).is(201, "ok");
+}
+
+#[test]
 fn what_makes_no_sense_stops_the_start() {
     for (flags, words) in [
         (&["--owner-rate", "0/s"][..], "--owner-rate"),

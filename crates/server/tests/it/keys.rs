@@ -395,3 +395,37 @@ fn a_key_asks_only_so_often() {
     with(&service, &two, "GET", "/v1/stock/A", "").is(200, "ok");
     assert_eq!(with(&service, &one, "GET", "/metrics", "").status, 200);
 }
+
+#[test]
+fn a_drill_can_be_run_against_a_service_with_keys() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let made = create(&data, "ops", "default", "admin");
+    let service = Service::on(&data, &[]);
+    let run = |key: Option<&str>| {
+        let mut command = Command::new(BINARY);
+        command.args([
+            "rush",
+            "--buyers",
+            "50",
+            "--units",
+            "5",
+            "--ttl-seconds",
+            "1",
+            "--json",
+            "--url",
+            &service.url(),
+        ]);
+        command.env_remove("STOCKADE_KEY").env_remove("STOCKADE_KEY_FILE");
+        if let Some(key) = key {
+            command.env("STOCKADE_KEY", key);
+        }
+        let output = command.output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, said) = run(None);
+    assert_eq!(code, Some(3), "{said}");
+    assert!(said.contains("unauthorized") || said.contains("401"), "{said}");
+    let (code, said) = run(Some(&made));
+    assert_eq!(code, Some(0), "{said}");
+}
