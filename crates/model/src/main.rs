@@ -13,6 +13,7 @@ stockade-model [--rule NAME] [--scenario NAME] [--look always|forgot|filter] [--
   --scenario NAME  everything, losses, failovers, rebuilds, calm-rebuilds, ends, extends, misses, fallback
                    (default: that of the rule, else everything)
   --look WHEN      when the ledger's word about an unknown id is needed (default: always)
+  --refusals HOW   how a refusal is made sure of: script (default), or wait until its tip is recorded
   --seed N         the first walk's seed (default 1); a counter-example names its own, which replays it
   --steps N        steps of random walks in all (default 10,000,000)
   --run-length N   steps of one walk
@@ -45,6 +46,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Args, String> {
     let mut scenario = None;
     let mut look = None;
     let mut run_length = None;
+    let mut refusals_wait = false;
     let (mut seed, mut steps, mut depth, mut states) = (1, 10_000_000, None, 2_000_000);
     while let Some(word) = words.next() {
         let value = words.next().ok_or_else(|| USAGE.to_owned())?;
@@ -59,6 +61,8 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Args, String> {
             }
             "--scenario" => scenario = Some(Scenario::parse(&value).ok_or_else(|| USAGE.to_owned())?),
             "--look" => look = Some(Look::parse(&value).ok_or_else(|| USAGE.to_owned())?),
+            "--refusals" if value == "wait" => refusals_wait = true,
+            "--refusals" if value == "script" => refusals_wait = false,
             "--seed" => seed = number(&value)?,
             "--steps" => steps = number(&value)?,
             "--run-length" => run_length = Some(size(&value)?),
@@ -74,6 +78,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Args, String> {
     if let Some(look) = look {
         scenario = scenario.looking(look);
     }
+    scenario.refusals_wait = refusals_wait;
     scenario.depth = run_length.unwrap_or(scenario.depth);
     Ok(Args {
         scenario,

@@ -188,6 +188,7 @@ impl World {
             Verdict::Pending | Verdict::Sold { .. } | Verdict::Ended(_) => {
                 self.reqs[i].stage = Stage::Waits(tip, verdict);
             }
+            Verdict::Short | Verdict::NotFound if self.refusals_wait => self.wait_to_refuse(i, tip, verdict),
             Verdict::Short | Verdict::NotFound => {
                 if on_chain || !self.rules.has(Rule::RefusalCheck) {
                     self.answer(i, verdict);
@@ -208,6 +209,19 @@ impl World {
                 self.reqs[i].stage = Stage::Queued;
                 self.procs[proc].suspects = Some(tip.epoch);
             }
+        }
+    }
+
+    /// The other way to be sure of a refusal, without the script's word: the row, read by now, stands at or before the
+    /// tip, and the tip becomes recorded.
+    fn wait_to_refuse(&mut self, index: usize, tip: Position, verdict: Verdict) {
+        let row = self.ledger.row;
+        if row.at == tip {
+            self.answer(index, verdict);
+        } else if row.mode == Mode::Hot && row.at.epoch == tip.epoch && row.at.seq < tip.seq {
+            self.reqs[index].stage = Stage::Waits(tip, verdict);
+        } else {
+            self.reqs[index].stage = Stage::Queued;
         }
     }
 

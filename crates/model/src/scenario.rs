@@ -17,6 +17,8 @@ pub struct Scenario {
     /// How many steps a run has.
     pub depth: usize,
     pub look: Look,
+    /// How a process makes sure of a refusal: by the script's word, or by waiting for the tip.
+    pub refusals_wait: bool,
     pub rules: Rules,
 }
 
@@ -57,6 +59,7 @@ pub const EVERYTHING: Scenario = Scenario {
     faults: 4,
     depth: 90,
     look: Look::Always,
+    refusals_wait: false,
     rules: Rules::ALL,
 };
 

@@ -218,6 +218,8 @@ pub struct Broken {
 pub struct World {
     pub rules: Rules,
     pub look: Look,
+    /// Refusals wait until the tip they were decided on is recorded.
+    pub refusals_wait: bool,
     pub nodes: [Node; NODES],
     /// The node that Sentinel names.
     pub primary: usize,

@@ -45,6 +45,7 @@ impl World {
         Self {
             rules: scenario.rules,
             look: scenario.look,
+            refusals_wait: scenario.refusals_wait,
             nodes: [node.clone(), node],
             primary: 0,
             ledger: Ledger {

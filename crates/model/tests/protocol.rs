@@ -27,6 +27,13 @@ fn everything_at_once_with_a_filter_of_forgotten_ids() {
 }
 
 #[test]
+fn everything_at_once_with_refusals_that_wait_for_their_tip() {
+    let mut scenario = EVERYTHING.looking(Look::Forgot);
+    scenario.refusals_wait = true;
+    holds(scenario, 1_500_000);
+}
+
+#[test]
 fn losses() {
     holds(Scenario::losses().looking(Look::Filter), 1_000_000);
 }
