@@ -59,7 +59,7 @@ pub(crate) struct Overlay {
 
 impl Overlay {
     pub(crate) fn change(&mut self, id: usize, after: (Status, u8)) {
-        let (before, from) = self.held[id].map_or((Status::Absent, 0), |h| (h.status, h.end));
+        let before = self.held[id].map_or(Status::Absent, |h| h.status);
         if let Some(sku) = self.sku {
             // A node whose counters cannot follow is caught by the checks after the step.
             self.sku = Some(moved(sku, before, after.0).unwrap_or(sku));
@@ -74,7 +74,6 @@ impl Overlay {
             before,
             after: after.0,
             end: after.1,
-            from,
             born: self.born,
         });
     }

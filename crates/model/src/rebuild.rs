@@ -205,14 +205,25 @@ impl World {
         for entry in &rb.survivors {
             // A cancel is done again only where nothing else was decided since: on the very continuation of what is
             // recorded. Elsewhere a client may have been told in the meantime that it did not happen.
-            let goes_on = entry.at.epoch == last_hot && entry.prev == tip && self.rules.has(Rule::RerunFrees);
+            let goes_on = entry.at.epoch == last_hot && entry.prev == tip;
             if goes_on {
                 tip = entry.at.tag;
             }
             for op in &entry.ops {
                 let cancel = op.before == Status::Pending && op.after == Status::Cancelled;
-                if op.after == Status::Pending || (cancel && goes_on) {
-                    again.push((*op, self.known(op.id)));
+                let extend = op.before == Status::Pending && op.after == Status::Pending;
+                let known = self.known(op.id);
+                // Elsewhere an extend of what is recorded may be older than one that is recorded.
+                let newest = goes_on || known.status == Status::Absent || !self.rules.has(Rule::RerunExtend);
+                let wanted = if extend {
+                    newest
+                } else if cancel {
+                    goes_on && self.rules.has(Rule::RerunFrees)
+                } else {
+                    op.after == Status::Pending
+                };
+                if wanted {
+                    again.push((*op, known));
                 }
             }
         }

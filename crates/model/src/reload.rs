@@ -121,12 +121,8 @@ impl World {
                     over.change(op.id, after);
                     self.reported[op.id] |= !fits;
                 }
-                Status::Pending if op.before == Status::Pending => {
-                    // Only from the end that it started from: a newer one may have been recorded since.
-                    let now = over.held[op.id].map_or(0, |h| h.end);
-                    if held.is_some() && (now == op.from || !self.rules.has(Rule::RerunExtend)) {
-                        over.change(op.id, (Status::Pending, op.end));
-                    }
+                Status::Pending if op.before == Status::Pending && held.is_some() => {
+                    over.change(op.id, (Status::Pending, op.end));
                 }
                 _ => {}
             }

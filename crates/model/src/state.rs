@@ -67,8 +67,6 @@ pub struct Op {
     pub before: Status,
     pub after: Status,
     pub end: u8,
-    /// The end before it.
-    pub from: u8,
     /// For the checks only: when the command was executed first.
     pub born: Tag,
 }

@@ -62,7 +62,7 @@ rules! {
     the_run_of_survivors_counts_as_a_chunk: RerunCounted within 5_000_000;
     cancels_that_go_on_the_chain_are_run_again: RerunFrees within 20_000_000;
     a_missing_sku_abandons_the_rebuild: RerunSku within 10_000_000;
-    an_extend_is_run_again_from_its_own_end: RerunExtend within 5_000_000;
+    an_extend_is_not_run_again_over_a_newer_one: RerunExtend within 5_000_000;
     ends_that_passed_free_units_between_survivors: RerunEnds within 5_000_000;
     the_check_is_made_where_the_decision_is: CheckInScript within 20_000_000;
     the_row_is_read_after_the_command_arrived: FreshRow within 5_000_000;
