@@ -24,7 +24,11 @@ local OPEN = '1'
 -- @include due
 -- The replies: how many were ended, 1 if more are due, the lag in ms, how many live ones are left; then SKUs that were
 -- not held, whose reservations wait.
-local number = end_due(tonumber(LIMIT))
+local fine, number = pcall(end_due, tonumber(LIMIT))
+if not fine then
+  if type(number) ~= 'table' then error(number, 0) end
+  return { 'damaged' }
+end
 local more = more_due()
 local lag = 0
 if more then

@@ -1,7 +1,17 @@
 -- Ends that have come, freed where an answer depends on them: a bounded number a call, earliest first.
 local FREED_MAX, LOOKED_MAX, CHUNK, SECONDS_MAX = 128, 2048, 256, 200
+-- Of the second that is running, so many are looked at; those behind them when it has passed, or those before have ended.
+local RUNNING_MAX = 2048
 local freed, looked = 0, 0
 local EXPIRED = 'Ppstockade\31'
+
+-- A reservation that is damaged, or whose SKU is damaged or not held, cannot be ended now: it is looked at again a second later.
+local function postpone(name, reply)
+  to_bucket(name, second_of(clock) + 1)
+  for i = 2, #reply do
+    if reply[1] == 'missing' then due.unheld[reply[i]] = true end
+  end
+end
 
 -- Reads on in the bucket that comes first, or in the next one; false when nothing more is due now.
 local function next_chunk()
@@ -20,21 +30,23 @@ local function next_chunk()
   local key = BASE .. 'end:' .. second
   local names = redis.pcall('LRANGE', key, fmt('%.0f', due.from), fmt('%.0f', due.from + CHUNK - 1))
   if names.err then corrupt(key, '', names.err) end
-  looked = looked + #names
   local unread = {}
   for _, name in ipairs(names) do
     if holds[name] == nil then unread[#unread + 1] = name end
   end
   fetch(unread)
   local past = tonumber(second) * 1000 <= clock
+  if past then looked = looked + #names end
   local list, front = {}, true
   local leading = 0
   for i, name in ipairs(names) do
     local packed = holds[name]
     local waiting = false
     if packed and sub(packed, 1, 1) == 'p' then
-      local hold = head_of(name, packed)
-      if hold.ends <= clock then
+      local fine, hold = pcall(head_of, name, packed)
+      if not fine then
+        postpone(name, hold)
+      elseif hold.ends <= clock then
         list[#list + 1] = { hold.ends, i, name }
       else
         waiting = not past
@@ -52,27 +64,19 @@ local function next_chunk()
   due.done = function()
     if past and not full then
       due.gone[second], due.trims[second] = true, nil
-    elseif due.from == 0 or due.trims[second] then
+    elseif due.from == 0 or due.trims[second] == due.from then
       -- Everything up to here has been dealt with; of a bucket that is not yet past, what stands at its front.
       due.trims[second] = due.from + (past and #names or leading)
     end
   end
   due.step = function()
-    if full and past then
+    if full and (past or due.from + CHUNK < RUNNING_MAX) then
       due.from = due.from + CHUNK
     else
       due.at, due.from = due.at + 1, 0
     end
   end
   return true
-end
-
--- A reservation whose SKU is not held or damaged cannot be ended now: it is looked at again a second later.
-local function postpone(name, reply)
-  to_bucket(name, second_of(clock) + 1)
-  for i = 2, #reply do
-    if reply[1] == 'missing' then due.unheld[reply[i]] = true end
-  end
 end
 
 -- Ends up to `limit` due reservations; how many.
