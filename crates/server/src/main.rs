@@ -44,6 +44,7 @@ enum Command {
     Movements(Box<cli::movements::Args>),
     /// Compare what decides with what is recorded, and that with its own history.
     Audit(cli::audit::Args),
+    Doctor(cli::doctor::Args),
     /// API keys: make, list, revoke.
     #[command(subcommand)]
     Key(keys::command::KeyCommand),
@@ -76,6 +77,7 @@ fn main() -> ExitCode {
         Command::Reservation(command) => on_all_cores(cli::reservation::run(command)),
         Command::Movements(args) => on_all_cores(cli::movements::run(*args)),
         Command::Audit(args) => on_all_cores(cli::audit::run(args)),
+        Command::Doctor(args) => on_all_cores(cli::doctor::run(args)),
         Command::Key(command) => keys::command::run(command),
         Command::Config(serve::show::ConfigCommand::Show(args)) => {
             let matches = inner(&matches, &["config", "show"]);

@@ -39,7 +39,7 @@ use std::time::Instant;
 use parking_lot::Mutex;
 use stockade_core::LateConfirm;
 use stockade_ledger::{LedgerError, ShardMode, ShardRow, SharedLedger};
-use stockade_redis::{CallError, Hot};
+use stockade_redis::{CallError, Finding, Hot, Severity};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -233,6 +233,29 @@ fn runtime() -> std::io::Result<Runtime> {
     Builder::new_current_thread().enable_all().build()
 }
 
+/// Connects, and looks whether the server is fit: with one that may evict keys, say, nothing is begun.
+async fn fit(parts: &Parts) -> Result<Hot, StartError> {
+    let hot = Hot::connect(parts.hot()).await?;
+    let mut errors = Vec::new();
+    for finding in hot.check().await {
+        let Finding {
+            id, found, remedy, ..
+        } = &finding;
+        match finding.severity {
+            Severity::Ok => {}
+            Severity::Warning => tracing::warn!(%id, %found, %remedy, "this Redis has a risk"),
+            Severity::Error => errors.push(format!("{id}: {found}. {remedy}")),
+        }
+    }
+    if errors.is_empty() {
+        return Ok(hot);
+    }
+    Err(StartError::Chain(format!(
+        "this Redis is not fit: {}",
+        errors.join("; ")
+    )))
+}
+
 /// The keeper's thread.
 fn keep(parts: Parts, desk: Arc<keeper::Desk>, out: Sender, opened: oneshot::Sender<Result<(), StartError>>) {
     let runtime = match runtime() {
@@ -242,9 +265,9 @@ fn keep(parts: Parts, desk: Arc<keeper::Desk>, out: Sender, opened: oneshot::Sen
     let told = out.clone();
     let keeping = std::panic::AssertUnwindSafe(|| {
         runtime.block_on(async {
-            let hot = match Hot::connect(parts.hot()).await {
+            let hot = match fit(&parts).await {
                 Ok(hot) => hot,
-                Err(error) => return drop(opened.send(Err(error.into()))),
+                Err(error) => return drop(opened.send(Err(error))),
             };
             let mut tags = Tags::new();
             let keeper = Keeper {

@@ -3,6 +3,7 @@
 pub(crate) mod audit;
 mod client;
 mod connect;
+pub(crate) mod doctor;
 mod export;
 mod import;
 pub(crate) mod movements;

@@ -102,7 +102,7 @@ pub(crate) struct Given {
     #[arg(long, env = "STOCKADE_SHED_AFTER_MS", value_name = "MS")]
     pub(crate) shed_after_ms: Option<u32>,
     /// Let this Redis or Valkey decide: redis://[user[:password]@]host[:port][/db]. Without it this process decides.
-    #[arg(long, env = "STOCKADE_REDIS", value_name = "URL")]
+    #[arg(long, env = "STOCKADE_REDIS", value_name = "URL", hide_env_values = true)]
     pub(crate) redis: Option<String>,
     /// First part of every key in Redis: one for each data folder. [default: stockade]
     #[arg(long, env = "STOCKADE_REDIS_PREFIX", value_name = "TEXT")]
