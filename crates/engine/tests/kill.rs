@@ -13,9 +13,9 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use common::{Rng, assert_clean, counters};
-use stockade::Stockade;
+use common::{Rng, Tier, assert_clean, counters};
 use stockade::rules::{DoneCode, Status};
+use stockade::{Options, Stockade};
 
 const ROUNDS: u64 = 20;
 const TASKS: u64 = 16;
@@ -24,6 +24,8 @@ const UNITS: u64 = 1_000_000;
 /// Where the victim finds its folder and round; without it the victim's test does nothing.
 const FOLDER: &str = "STOCKADE_TEST_VICTIM_FOLDER";
 const ROUND: &str = "STOCKADE_TEST_VICTIM_ROUND";
+/// The victim's Redis, if one decides.
+const REDIS: &str = "STOCKADE_TEST_VICTIM_REDIS";
 
 fn say(text: &str) {
     let mut out = std::io::stdout().lock();
@@ -38,7 +40,11 @@ async fn victim() {
     let (Ok(folder), Ok(round)) = (std::env::var(FOLDER), std::env::var(ROUND)) else {
         return;
     };
-    let store = Stockade::open(folder).await.unwrap();
+    let mut options = Options::new(folder);
+    if let Ok(url) = std::env::var(REDIS) {
+        options = options.redis(url);
+    }
+    let store = options.open().await.unwrap();
     say("\nready");
     let mut tasks = tokio::task::JoinSet::new();
     for task in 0..TASKS {
@@ -61,8 +67,9 @@ async fn victim() {
     tasks.join_all().await;
 }
 
-fn start(folder: &Path, round: u64) -> Child {
-    Command::new(std::env::current_exe().unwrap())
+fn start(tier: &Tier, folder: &Path, round: u64) -> Child {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
         .args([
             "victim",
             "--exact",
@@ -73,14 +80,16 @@ fn start(folder: &Path, round: u64) -> Child {
         .env(FOLDER, folder)
         .env(ROUND, round.to_string())
         .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap()
+        .stderr(Stdio::null());
+    if let Tier::Redis(server) = tier {
+        command.env(REDIS, server.url());
+    }
+    command.spawn().unwrap()
 }
 
 /// Runs one victim until it is killed; what it said, by id.
-fn kill_one(folder: &Path, round: u64, rng: &mut Rng) -> BTreeMap<String, BTreeSet<String>> {
-    let mut child = start(folder, round);
+fn kill_one(tier: &Tier, folder: &Path, round: u64, rng: &mut Rng) -> BTreeMap<String, BTreeSet<String>> {
+    let mut child = start(tier, folder, round);
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     loop {
         let line = lines.next().expect("the victim never got ready").unwrap();
@@ -153,15 +162,25 @@ async fn check(store: Stockade, id: String, words: BTreeSet<String>) -> Before {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_twenty_times_under_load() {
+    killed_under_load(&Tier::Memory, ROUNDS).await;
+}
+
+/// Redis lives on, and so do soft grants. The dead process's lease has to run out first: a few rounds are enough.
+#[tokio::test(flavor = "multi_thread")]
+async fn killed_a_few_times_while_redis_decides() {
+    killed_under_load(&Tier::redis(), ROUNDS / 5).await;
+}
+
+async fn killed_under_load(tier: &Tier, rounds: u64) {
     let folder = tempfile::tempdir().unwrap();
     let mut rng = Rng::new(u64::from(std::process::id()));
-    let store = Stockade::open(folder.path()).await.unwrap();
+    let store = tier.open(folder.path()).await;
     store.set_stock("c", "A/1", UNITS).await.unwrap();
     store.close().await.unwrap();
     let (mut sold, mut unanswered, mut redone) = (0_u64, 0_u64, 0_u64);
-    for round in 0..ROUNDS {
-        let said = kill_one(folder.path(), round, &mut rng);
-        let store = Stockade::open(folder.path()).await.unwrap();
+    for round in 0..rounds {
+        let said = kill_one(tier, folder.path(), round, &mut rng);
+        let store = tier.open(folder.path()).await;
         let mut checks = tokio::task::JoinSet::new();
         for (id, words) in said.into_iter().filter(|(_, words)| words.contains("sent")) {
             checks.spawn(check(store.clone(), id, words));

@@ -1,5 +1,7 @@
 //! A store whose hot tier is on Redis: the ways through it, on a private server.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 mod common;
 
 use std::path::Path;

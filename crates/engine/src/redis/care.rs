@@ -108,6 +108,7 @@ impl Conductor {
                 self.hear_clock(at);
                 self.sweep.live = value.live;
                 self.numbers.swept(&value);
+                self.load_for_sweep(value.missing);
                 if value.ended > 0 {
                     self.keeper.wrote();
                 }

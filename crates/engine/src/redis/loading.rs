@@ -33,6 +33,8 @@ pub(super) struct MarkEnd {
 pub(super) struct LoadEnd {
     name: Name,
     token: Token,
+    /// Where the ledger stood when the SKU was read.
+    cursor: u64,
     is_known: bool,
     result: Result<Decided<bool>, CallError>,
 }
@@ -208,6 +210,24 @@ impl Conductor {
         }
     }
 
+    /// Reservations that are due cannot be ended, since their SKUs are not held: nobody waits, and yet they are loaded.
+    pub(super) fn load_for_sweep(&mut self, missing: Vec<Name>) {
+        for name in missing {
+            if self.loads.of.contains_key(&name) {
+                continue;
+            }
+            let load = Load {
+                stage: Stage::Calling,
+                jobs: Vec::new(),
+                with_usage: false,
+                damaged: false,
+                tries: 0,
+            };
+            self.loads.of.insert(name.clone(), load);
+            self.mark(name);
+        }
+    }
+
     fn mark(&mut self, name: Name) {
         self.numbers.load();
         let Some(epoch) = self.epoch else {
@@ -275,6 +295,7 @@ impl Conductor {
                         let usage = with_usage.then_some(found.usage.as_slice());
                         let result = hot.load_sku(&sent, tenant, sku, ask.token, record, usage).await;
                         Chore::Loaded(LoadEnd {
+                            cursor: found.cursor,
                             is_known: record.is_some(),
                             name,
                             token: ask.token,
@@ -291,6 +312,11 @@ impl Conductor {
             Ok(Decided::Done { tip, at, value }) => {
                 self.note_tip(tip);
                 self.hear_clock(at);
+                if tip.seq < end.cursor {
+                    // The counters hold entries that this node does not have.
+                    self.keeper
+                        .suspect("a SKU was loaded into a node that lost recorded entries", true);
+                }
                 if value {
                     let absent = (!end.is_known).then_some(end.token);
                     self.load_finished(&end.name, absent);

@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Instant;
 
 use stockade_core::{Change, Entry, Id, Position, Reservation, Space, Status, Verb};
-use stockade_ledger::{Claim, Key, LedgerError, Recorded, ShardRow, View};
+use stockade_ledger::{Claim, Key, LedgerError, Recorded, ShardMode, ShardRow, View};
 use stockade_redis::{Base, Chunk, Decided, Fenced, Rerun};
 
 use super::keeper::{Keeper, News, Trouble};
@@ -47,7 +47,8 @@ impl Keeper {
             Ok(view) => view,
             Err(found) => return Err(Trouble::Look(format!("epoch {epoch} was taken over: {found:?}"))),
         };
-        let reruns = self.reruns(&*view, &survivors)?;
+        let last_hot = (seen.mode == ShardMode::Hot).then_some(seen.epoch);
+        let reruns = self.reruns(&*view, &survivors, last_hot)?;
         let base = Base {
             at: Position {
                 epoch,
@@ -61,9 +62,14 @@ impl Keeper {
         }
         let chunks = self.load(epoch, view).await?;
         let kept = reruns.len();
-        let lost = self.run_again(epoch, &reruns).await?;
+        let (lost, tip) = self.run_again(base.at, &reruns).await?;
         if !self.hot.open(epoch, chunks).await? {
             return Err(Trouble::Look(format!("opening epoch {epoch}")));
+        }
+        // A node that restarted without the survivors' run would be opened all the same.
+        let meta = self.hot.meta().await?;
+        if meta.is_none_or(|meta| meta.tip != tip || !meta.open) {
+            return Err(Trouble::Look(format!("epoch {epoch} lost what was run again")));
         }
         let row = match self.ledger.finish_rebuild(self.shard, epoch, &self.owner)? {
             Claim::Won(row) => row,
@@ -98,7 +104,12 @@ impl Keeper {
 
     /// The grants and extends of survivors that are not recorded, in their order. What the ledger already knows of an
     /// id wins: it may have ended since.
-    fn reruns(&self, view: &dyn View, survivors: &[Entry]) -> Result<Vec<Rerun>, Trouble> {
+    fn reruns(
+        &self,
+        view: &dyn View,
+        survivors: &[Entry],
+        last_hot: Option<u64>,
+    ) -> Result<Vec<Rerun>, Trouble> {
         let mut entries = Vec::new();
         for some in survivors.chunks(LOOK) {
             let tips: Vec<Position> = some
@@ -118,12 +129,20 @@ impl Keeper {
             );
         }
         let mut again: Vec<Rerun> = Vec::new();
+        // An extend of an older epoch may have been run again and followed by another one since, which it must not undo.
+        let mut fresh_extends: HashSet<(Id, Id)> = HashSet::new();
         for entry in entries {
             for effect in &entry.effects {
                 if let Change::Reservation { verb, after, .. } = &effect.change {
                     match verb {
                         Verb::Reserve => again.push(Rerun::Reserve(after.clone())),
-                        Verb::Extend => again.push(Rerun::Extend(after.clone())),
+                        Verb::Extend => {
+                            let name = (after.tenant.clone(), after.id.clone());
+                            if Some(entry.epoch) == last_hot {
+                                fresh_extends.insert(name);
+                            }
+                            again.push(Rerun::Extend(after.clone()));
+                        }
                         // Hard commands are sent again by whoever waits for them.
                         Verb::Deduct
                         | Verb::Confirm
@@ -148,7 +167,8 @@ impl Keeper {
             }
             Rerun::Extend(reservation) => {
                 let name = (reservation.tenant.clone(), reservation.id.clone());
-                granted.contains(&name) || known.get(&name) == Some(&Status::Pending)
+                let is_pending = known.get(&name) == Some(&Status::Pending);
+                granted.contains(&name) || (is_pending && fresh_extends.contains(&name))
             }
         });
         Ok(again)
@@ -208,18 +228,29 @@ impl Keeper {
     }
 
     /// Runs surviving grants again; those that do not fit any more.
-    async fn run_again(&mut self, epoch: u64, reruns: &[Rerun]) -> Result<Vec<Reservation>, Trouble> {
+    async fn run_again(
+        &mut self,
+        mut at: Position,
+        reruns: &[Rerun],
+    ) -> Result<(Vec<Reservation>, Position), Trouble> {
         let mut lost = Vec::new();
         for some in reruns.chunks(RERUN) {
-            let sent = self.sent(epoch);
+            let sent = self.sent(at.epoch);
             match self.hot.rerun(&sent, some).await? {
-                Decided::Done { mut value, .. } => lost.append(&mut value),
+                Decided::Done { tip, mut value, .. } => {
+                    // Each run begins where the one before ended, or the node lost that one.
+                    if tip.seq < at.seq {
+                        return Err(Trouble::Look("a run of survivors was lost".into()));
+                    }
+                    at = tip;
+                    lost.append(&mut value);
+                }
                 Decided::Stale(stale) => {
                     return Err(Trouble::Look(format!("running survivors again: {stale:?}")));
                 }
             }
         }
-        Ok(lost)
+        Ok((lost, at))
     }
 }
 

@@ -65,6 +65,8 @@ impl Conductor {
                 self.failing_since = None;
                 self.queues.measured(kind, jobs.len(), took, in_flight);
                 self.note_tip(tip);
+                // Before anybody hears an answer: who asks then sees the store as it is.
+                self.show();
                 self.hear_clock(at);
                 if value.wrote {
                     self.keeper.wrote();
