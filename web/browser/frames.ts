@@ -7,8 +7,8 @@ export interface Frames {
    * and painted. Only frames in which the watched element changed: the others do nothing.
    */
   wall: number[];
-  /** Milliseconds of processor time of the page's thread for each such frame, what comes between them included. */
-  cpu: { script: number; style: number; layout: number; all: number };
+  /** Milliseconds of processor time of the page's thread from one such frame to the next: all of a second's work. */
+  cpu: { script: number; style: number; layout: number };
 }
 
 /** On a busy machine the clock also counts the time of others; the processor time does not. */
@@ -24,7 +24,6 @@ export async function busyFrames(page: Page, watched: string, ms: number): Promi
     script: each("ScriptDuration"),
     style: each("RecalcStyleDuration"),
     layout: each("LayoutDuration"),
-    all: each("TaskDuration"),
   };
   return { wall, cpu };
 
@@ -80,5 +79,5 @@ function quantile(values: number[], share: number): number {
 export function described({ wall, cpu }: Frames): string {
   const [p50, p95, max] = [0.5, 0.95, 1].map((share) => quantile(wall, share).toFixed(1));
   const parts = Object.entries(cpu).map(([name, ms]) => `${name} ${ms.toFixed(1)}`);
-  return `${wall.length} frames, ms by the clock p50 ${p50} p95 ${p95} max ${max}; processor ms a frame: ${parts.join(", ")}`;
+  return `${wall.length} frames, ms by the clock p50 ${p50} p95 ${p95} max ${max}; processor ms a second: ${parts.join(", ")}`;
 }

@@ -74,6 +74,8 @@ export interface Reading {
   commands: Map<string, number>;
   /** Answers by code. */
   outcomes: Map<string, number>;
+  /** Requests that were not done, by the line that stopped them. */
+  stopped: Map<string, number>;
   /** Latency by route. */
   routes: Map<string, Buckets>;
   commit: Buckets;
@@ -85,6 +87,7 @@ export function reading(text: string, at: number): Reading {
     at,
     commands: new Map(),
     outcomes: new Map(),
+    stopped: new Map(),
     routes: new Map(),
     commit: [],
     gauges: new Map(),
@@ -94,6 +97,8 @@ export function reading(text: string, at: number): Reading {
       result.commands.set(`${labels["kind"]} ${labels["outcome"]}`, value);
     } else if (name === "stockade_outcomes_total") {
       result.outcomes.set(labels["code"] ?? "", value);
+    } else if (name === "stockade_stopped_total") {
+      result.stopped.set(labels["line"] ?? "", value);
     } else if (name === "stockade_http_request_seconds_bucket") {
       const route = labels["route"] ?? "";
       let buckets = result.routes.get(route);

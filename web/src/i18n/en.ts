@@ -63,6 +63,17 @@ export const en = {
   "defence.total": "since start",
   "defence.nothing": "nothing stopped",
 
+  "gate.key": "no key that opens it",
+  "gate.shape": "not a command",
+  "gate.key_rate": "key asks too often",
+  "gate.owner_rate": "owner asks too often",
+  "gate.owner_interval": "same SKU too soon",
+  "gate.owner_live": "too many live ones",
+  "gate.cool_down": "owner cools down",
+  "gate.sold_out": "seen sold out just now",
+  "gate.shed": "would queue too long",
+  "gate.backlog": "engine's queue is full",
+
   "latency.title": "Latency",
   "latency.route": "Route",
   "latency.window": "ms, last 10 seconds",

@@ -64,6 +64,17 @@ export const zh: Record<keyof typeof en, string> = {
   "defence.total": "启动以来",
   "defence.nothing": "没有拦下请求",
 
+  "gate.key": "密钥无效或权限不足",
+  "gate.shape": "格式不对",
+  "gate.key_rate": "密钥请求过频",
+  "gate.owner_rate": "买家请求过频",
+  "gate.owner_interval": "同一 SKU 间隔过短",
+  "gate.owner_live": "有效预留过多",
+  "gate.cool_down": "买家冷却中",
+  "gate.sold_out": "刚刚确认售罄",
+  "gate.shed": "排队过久",
+  "gate.backlog": "队列已满",
+
   "latency.title": "延迟",
   "latency.route": "接口",
   "latency.window": "毫秒，最近 10 秒",

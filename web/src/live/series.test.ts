@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { reading } from "../api/metrics";
-import { lineOf, orders, Series } from "./series";
+import { GATE_LINES, lineOf, orders, Series } from "./series";
 
 const text = (granted: number, soldOut: number, limited: number) => `
 stockade_commands_total{kind="reserve",outcome="ok"} ${granted}
@@ -27,13 +27,29 @@ it("keeps a window of ten seconds for latency", () => {
   expect(series.outcomes().get("insufficient_stock")).toBe(series.seconds);
 });
 
-it("gives each code to the line that stopped it", () => {
+it("gives each outcome to the line that decided it", () => {
   expect(["ok", "sealed", "rate_limited", "insufficient_stock", "unavailable", "new_code"].map(lineOf)).toEqual([
     null,
     null,
-    "gate",
+    null,
     "tier",
     "ledger",
     "tier",
   ]);
+});
+
+it("adds what the gate repeated as sold out", () => {
+  const stopped = (count: number, at: number) => reading(`stockade_stopped_total{line="sold_out"} ${count}`, at);
+  expect(orders(stopped(30, 3000), stopped(0, 0)).sold_out).toBe(10);
+});
+
+it("knows every line that the service counts", async () => {
+  const { readFileSync } = await import("node:fs");
+  const text = readFileSync("../crates/server/src/gate/mod.rs", "utf8");
+  const lines = [...text.matchAll(/Self::\w+ => "(\w+)",/g)].map((match) => match[1]);
+  // Those two are told apart by outcome.
+  expect(lines.filter((line) => line !== "hot_tier" && line !== "unavailable")).toEqual(
+    expect.arrayContaining([...GATE_LINES]),
+  );
+  expect(lines).toHaveLength(GATE_LINES.length + 2);
 });

@@ -27,7 +27,8 @@ export function orders(now: Reading, before: Reading): Point {
     if (kind === undefined || outcome === undefined || !ORDERS.has(kind)) continue;
     point[CLASSES[outcome] ?? "refused"] += grown / seconds;
   }
-  // What the gate stopped never became a command.
+  // What the gate stopped never became a command; "sold out" it repeats for the tier.
+  point.sold_out += grownBy(now.stopped, before.stopped, "sold_out") / seconds;
   for (const code of ["rate_limited", "overloaded"]) {
     const answered = grownBy(now.outcomes, before.outcomes, code);
     const decided = code === "overloaded" ? sumOf(since(now.commands, before.commands), code) : 0;
@@ -48,24 +49,38 @@ function sumOf(grown: Map<string, number>, outcome: string): number {
 
 export type LineOfDefence = "gate" | "tier" | "ledger";
 
-const GATE = new Set([
-  "malformed",
-  "invalid",
-  "unknown_route",
-  "method_not_allowed",
-  "body_timeout",
-  "body_too_large",
-  "unsupported_media_type",
-  "unauthorized",
-  "forbidden",
-  "rate_limited",
-  "overloaded",
-]);
+/** What is counted by the line that stopped it, and belongs to the gate; from outside to inside. */
+export const GATE_LINES = [
+  "key",
+  "shape",
+  "key_rate",
+  "owner_rate",
+  "owner_interval",
+  "owner_live",
+  "cool_down",
+  "sold_out",
+  "shed",
+  "backlog",
+] as const;
+
 const LEDGER = new Set(["unavailable", "outcome_unknown", "corrupt"]);
 const DONE = new Set(["ok", "replayed", "sealed"]);
+/** Counted by the gate's own lines. */
+const GATE = new Set(["overloaded", "rate_limited"]);
 
-export const lineOf = (code: string): LineOfDefence | null =>
-  DONE.has(code) ? null : GATE.has(code) ? "gate" : LEDGER.has(code) ? "ledger" : "tier";
+/** The line that decided a command's outcome; null where it was done, or counted by the gate. */
+export const lineOf = (outcome: string): LineOfDefence | null =>
+  DONE.has(outcome) || GATE.has(outcome) ? null : LEDGER.has(outcome) ? "ledger" : "tier";
+
+/** Commands by outcome, of all kinds. */
+export function byOutcome(commands: Map<string, number>): Map<string, number> {
+  const sums = new Map<string, number>();
+  for (const [name, count] of commands) {
+    const outcome = name.slice(name.indexOf(" ") + 1);
+    sums.set(outcome, (sums.get(outcome) ?? 0) + count);
+  }
+  return sums;
+}
 
 /** How much history the chart shows, and over how much the latency is taken. */
 const POINTS_MAX = 300;
@@ -113,8 +128,13 @@ export class Series {
     return bucketsSince(this.last?.commit ?? [], this.#readings[0]?.commit);
   }
 
-  /** Answers by code over the window. */
+  /** Commands by outcome over the window. */
   outcomes(): Map<string, number> {
-    return since(this.last?.outcomes ?? new Map(), this.#readings[0]?.outcomes);
+    return byOutcome(since(this.last?.commands ?? new Map(), this.#readings[0]?.commands));
+  }
+
+  /** Requests by the line that stopped them over the window. */
+  stopped(): Map<string, number> {
+    return since(this.last?.stopped ?? new Map(), this.#readings[0]?.stopped);
   }
 }

@@ -37,9 +37,10 @@ function colors(): Record<OrderClass | "text" | "grid", string> {
   };
 }
 
-function spread(min: number | null, max: number | null): [number, number] {
-  const last = max ?? Date.now() / 1000;
-  return [Math.min(last - 60, min ?? last), last];
+/** From the times themselves: what uPlot makes of a single point is a whole day. */
+function spread(times: ArrayLike<number>): [number, number] {
+  const last = times[times.length - 1] ?? Date.now() / 1000;
+  return [Math.min(last - 60, times[0] ?? last), last];
 }
 
 function options(width: number, say: Say, onCursor: (index: number | null) => void): uPlot.Options {
@@ -57,7 +58,7 @@ function options(width: number, say: Say, onCursor: (index: number | null) => vo
     cursor: { y: false, drag: { x: false, y: false }, points: { show: false } },
     scales: {
       // From one minute on it grows with what was seen, up to five.
-      x: { time: true, range: (_u, min, max) => spread(min, max) },
+      x: { time: true, range: (u) => spread(u.data[0]) },
       y: { range: (_u, _min, max) => [0, Math.max(1, max * 1.08)] },
     },
     axes: [

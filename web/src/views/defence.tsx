@@ -1,7 +1,7 @@
 /** Refusals by the line of defence that made them. */
 import { rate } from "../format";
 import { codeText } from "../i18n/codes";
-import { type LineOfDefence, lineOf, type Series } from "../live/series";
+import { byOutcome, GATE_LINES, type LineOfDefence, lineOf, type Series } from "../live/series";
 import { Panel } from "../parts/basic";
 import { once } from "../parts/once";
 import { type Say, number } from "../parts/say";
@@ -15,15 +15,35 @@ interface Props {
   say: Say;
 }
 
+interface Row {
+  name: string;
+  about: string;
+  total: number;
+  /** In the last seconds. */
+  grown: number;
+}
+
+const row = (name: string, about: string, totals: Map<string, number>, grown: Map<string, number>): Row => ({
+  name,
+  about,
+  total: totals.get(name) ?? 0,
+  grown: grown.get(name) ?? 0,
+});
+
 export const Defence = once(({ series, say }: Props) => {
-  const totals = series.last?.outcomes ?? new Map<string, number>();
-  const grown = series.outcomes();
   const seconds = series.seconds;
-  const lines = LINES.map((line) => {
-    const codes = [...totals].filter(([code, total]) => lineOf(code) === line && total > 0);
-    codes.sort((a, b) => b[1] - a[1]);
-    return { line, codes };
-  });
+  const perLine = series.stopped();
+  const perOutcome = series.outcomes();
+  const stopped = series.last?.stopped ?? new Map<string, number>();
+  const outcomes = byOutcome(series.last?.commands ?? new Map<string, number>());
+  const gate = GATE_LINES.map((name) => row(name, say(`gate.${name}`), stopped, perLine));
+  const decided = (line: LineOfDefence) =>
+    [...outcomes.keys()]
+      .filter((code) => lineOf(code) === line)
+      .map((code) => row(code, codeText(code, say.lang), outcomes, perOutcome))
+      .sort((a, b) => b.total - a.total);
+  const rows = { gate, tier: decided("tier"), ledger: decided("ledger") };
+  const lines = LINES.map((line) => ({ line, rows: rows[line].filter(({ total }) => total > 0) }));
   return (
     <Panel title={say("defence.title")} class="defence">
       <table>
@@ -34,24 +54,24 @@ export const Defence = once(({ series, say }: Props) => {
             <th class="num">{say("defence.total")}</th>
           </tr>
         </thead>
-        {lines.map(({ line, codes }) => (
+        {lines.map(({ line, rows }) => (
           <tbody key={line}>
             <tr class="group">
               <th colSpan={3} scope="rowgroup">
                 {say(`defence.${line}`)} <small>{say(`defence.${line}_about`)}</small>
               </th>
             </tr>
-            {codes.length === 0 && (
+            {rows.length === 0 && (
               <tr class="none">
                 <td colSpan={3}>{say("defence.nothing")}</td>
               </tr>
             )}
-            {codes.map(([code, total]) => (
-              <tr key={code}>
+            {rows.map(({ name, about, total, grown }) => (
+              <tr key={name}>
                 <td>
-                  {codeText(code, say.lang)} <code>{code}</code>
+                  {about} <code>{name}</code>
                 </td>
-                <td class="num">{seconds > 0 ? rate((grown.get(code) ?? 0) / seconds, say.lang) : "–"}</td>
+                <td class="num">{seconds > 0 ? rate(grown / seconds, say.lang) : "–"}</td>
                 <td class="num">{number(say, total)}</td>
               </tr>
             ))}
