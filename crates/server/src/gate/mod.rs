@@ -255,6 +255,11 @@ impl Gate {
         }
     }
 
+    /// Whether it has to be told of reservations that were granted before it was there.
+    pub(crate) fn wants_live(&self) -> bool {
+        self.rules.watch_live()
+    }
+
     /// What was let on was granted.
     pub(crate) fn granted(&self, tenant: &Id, asked: &Reserve) {
         if self.rules.watch_live() {

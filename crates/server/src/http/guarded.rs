@@ -1,13 +1,20 @@
 //! Reservations on their way through the gate: stopped ones have their id looked up first, since a verdict about an id
 //! that was granted would be wrong.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use stockade::{Answered, Durability};
-use stockade_core::{Action, DoneCode, Refusal, Reserve, Subject};
+use stockade_core::{Action, DoneCode, Id, Refusal, Reserve, Status, Subject};
+use stockade_ledger::ReservationQuery;
 
 use super::access::Caller;
 use super::app::App;
 use super::problem::Problem;
 use crate::gate::Stop;
+
+/// Read in one go.
+const LIVE_AT_ONCE: usize = 1_000;
 
 impl App {
     /// Reserves, if the gate lets it on.
@@ -75,6 +82,46 @@ impl App {
             results.insert(index.min(results.len()), Err(problem));
         }
         Ok(results)
+    }
+
+    /// Tells the gate of the reservations that are live when the service starts, as they are recorded.
+    pub(crate) async fn tell_live(self: Arc<Self>, mut tenants: BTreeSet<Id>) {
+        if !self.gate.wants_live() {
+            return;
+        }
+        tenants.insert(Id::default_name());
+        let mut live = 0_usize;
+        for tenant in tenants {
+            let mut before = None;
+            loop {
+                let query = ReservationQuery {
+                    tenant: tenant.clone(),
+                    owner: None,
+                    sku: None,
+                    status: Some(Status::Pending),
+                    from: None,
+                    until: None,
+                    before: before.clone(),
+                    limit: LIVE_AT_ONCE,
+                };
+                let page = match self.store.reservations(query).await {
+                    Ok(page) => page,
+                    Err(error) => {
+                        tracing::warn!(%error, "the gate does not know all live reservations of before");
+                        return;
+                    }
+                };
+                live += page.len();
+                for reservation in &page {
+                    self.gate.note(reservation, false, || self.store.now());
+                }
+                match page.last() {
+                    Some(last) if page.len() >= LIVE_AT_ONCE => before = Some(last.id.clone()),
+                    _ => break,
+                }
+            }
+        }
+        tracing::info!(live, "the gate knows the live reservations");
     }
 
     /// Lets a reservation on, or says what stopped it. One whose id is known goes on: what it gets is not new.

@@ -1,13 +1,13 @@
 //! The keys as requests meet them: looked up by their public id, compared in constant time, read again when the file
 //! changes.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use stockade_core::Millis;
+use stockade_core::{Id, Millis};
 use subtle::ConstantTimeEq as _;
 
 use crate::seen::Seen;
@@ -46,6 +46,11 @@ impl Keys {
             folder: folder.to_owned(),
             ring: ArcSwap::from_pointee(ring(keys.unwrap_or_default())),
         })))
+    }
+
+    /// The tenants of all keys.
+    pub(crate) fn tenants(&self) -> BTreeSet<Id> {
+        self.ring.load().values().map(|key| key.tenant.clone()).collect()
     }
 
     /// How many keys could be used now.
@@ -118,8 +123,6 @@ fn ring(keys: Vec<Key>) -> HashMap<String, Arc<Key>> {
 
 #[cfg(test)]
 mod tests {
-    use stockade_core::Id;
-
     use super::super::{Scope, Secret, fresh};
     use super::*;
 

@@ -94,6 +94,12 @@ async fn serve(config: Config, json: bool) -> Result<(), String> {
         config.rules,
     );
     watching.push(tokio::spawn(Arc::clone(&app).watch_queue()));
+    let tenants = config
+        .keys
+        .as_ref()
+        .map(|keys| keys.tenants())
+        .unwrap_or_default();
+    watching.push(tokio::spawn(Arc::clone(&app).tell_live(tenants)));
     if let Some(keys) = config.keys {
         tracing::info!(keys = keys.good(store.now()), "API keys are needed");
         watching.push(tokio::spawn(keys.watch()));

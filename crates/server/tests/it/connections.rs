@@ -74,7 +74,12 @@ fn a_head_that_is_too_large_is_refused() {
         // It may be closed before all of it was sent.
         let _ = stream.write_all(head.as_bytes());
         if let Ok(answer) = try_read_answer(&mut stream) {
-            assert!([414, 431].contains(&answer.status), "{} {}", answer.status, &head[..40]);
+            assert!(
+                [414, 431].contains(&answer.status),
+                "{} {}",
+                answer.status,
+                &head[..40]
+            );
         }
     }
     service.get("/livez").header("content-type").unwrap();

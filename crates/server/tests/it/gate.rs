@@ -163,6 +163,53 @@ fn owners_who_let_reservations_end_have_to_wait() {
 }
 
 #[test]
+fn what_was_live_before_a_restart_still_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let flags = ["--owner-live-max", "1"];
+    let service = Service::on(&data, &flags);
+    service.stock("A", 10);
+    service.reserve("o-1", "u", "A", 1).is(201, "ok");
+    assert!(service.stop().success());
+    let service = Service::on(&data, &flags);
+    // It is told in the background: what is granted before counts too.
+    let since = Instant::now();
+    let mut number = 0;
+    while service.reserve(&format!("n-{number}"), "u", "A", 1).status != 429 {
+        service.act(&format!("n-{number}"), "cancel", "{}").is(200, "ok");
+        number += 1;
+        assert!(since.elapsed() < Duration::from_secs(10), "never");
+    }
+    service.act("o-1", "cancel", "{}").is(200, "ok");
+    service.reserve("o-2", "u", "A", 1).is(201, "ok");
+}
+
+/// An interval is a difference of two moments, whatever the clock on the wall shows.
+#[test]
+fn intervals_and_ends_are_the_same_in_every_time_zone() {
+    for zone in [
+        "Australia/Brisbane",
+        "America/New_York",
+        "Asia/Kolkata",
+        "Pacific/Chatham",
+        "EST",
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("data");
+        let mut command = crate::service::serve(&data, &["--owner-interval-ms", "300"]);
+        let service = Service::of(
+            command.env("TZ", zone).stdout(std::process::Stdio::piped()),
+            &data,
+        );
+        service.stock("A", 10);
+        service.reserve("o-1", "u", "A", 1).is(201, "ok");
+        std::thread::sleep(Duration::from_millis(400));
+        service.reserve("o-2", "u", "A", 1).is(201, "ok");
+        assert_eq!(service.counters("A"), [10, 2, 0, 8], "{zone}: nothing has ended");
+    }
+}
+
+#[test]
 fn sold_out_is_said_again_without_asking_again_but_never_of_a_granted_id() {
     let service = Service::with(&["--sold-out-ms", "10000"]);
     service.stock("A", 1);
