@@ -1,5 +1,6 @@
 //! The state while commands are taken: the shard, who waits for which entry, who waits for a look-up.
 
+mod decided;
 #[cfg(test)]
 mod tests;
 
@@ -7,7 +8,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
-use stockade_core::{Command, Decision, Entry, LookedUp, Millis, Position, Reply, Shard};
+use stockade_core::{Command, Entry, Millis, Position, Shard};
 use stockade_ledger::Ledger;
 use tokio::sync::oneshot;
 
@@ -16,7 +17,7 @@ use super::look_up::{Found, Job};
 use super::mailbox::Mailbox;
 use crate::error::Error;
 use crate::tally::{Kind, Tally};
-use crate::tier::{Answer, Answered, Batch, Decided, Durability, Frozen, Submission};
+use crate::tier::{Answer, Batch, Durability, Frozen, Submission};
 
 /// How often one command may be sent to the ledger. It needs one look-up for each id that it names, and another one
 /// only when ids were forgotten in the meantime.
@@ -234,98 +235,6 @@ impl Running {
                 self.go_on(batch, None, 0, now, out);
             }
         }
-    }
-
-    fn settle(
-        &mut self,
-        command: Command,
-        answer: oneshot::Sender<Answer>,
-        decision: Decision,
-        look_ups: u32,
-        out: &mut Out,
-    ) {
-        let kind = Kind::of(&command.action);
-        let result = match decision.reply {
-            Reply::Done(done) => Ok(Answered::recorded(done)),
-            Reply::Refused(refusal) => Err(Error::Refused(refusal)),
-            Reply::Corrupt { what } => {
-                self.corrupt = Some(what);
-                Err(corrupted(what))
-            }
-            Reply::Again if self.closing => Err(closing()),
-            Reply::Again => {
-                self.parked.push_back(one(command, answer));
-                return;
-            }
-            Reply::LookUp { .. } if look_ups >= LOOK_UPS_MAX => Err(too_many_look_ups()),
-            Reply::LookUp { space, id } => {
-                let tenant = command.tenant.clone();
-                let work = one(command, answer);
-                self.pause(
-                    work,
-                    look_ups,
-                    Job {
-                        key: 0,
-                        space,
-                        tenant,
-                        id,
-                    },
-                    out,
-                );
-                return;
-            }
-        };
-        let waiter = Waiter::One { kind, result, answer };
-        self.answer(waiter, decision.needs, out);
-    }
-
-    fn go_on(
-        &mut self,
-        mut batch: Box<Batch>,
-        mut known: Option<LookedUp>,
-        mut look_ups: u32,
-        now: Millis,
-        out: &mut Out,
-    ) {
-        while let Some(command) = batch.next_command() {
-            if let Some(what) = self.corrupt {
-                batch.decide(Err(corrupted(what)), 0);
-                continue;
-            }
-            let decision = match known.take() {
-                Some(known) => self.shard.apply_known(now, command, known),
-                None => self.shard.apply(now, command),
-            };
-            let result = match decision.reply {
-                Reply::Done(done) => Ok(Answered::recorded(done)),
-                Reply::Refused(refusal) => Err(Error::Refused(refusal)),
-                Reply::Corrupt { what } => {
-                    self.corrupt = Some(what);
-                    Err(corrupted(what))
-                }
-                Reply::Again if self.closing => Err(closing()),
-                Reply::Again => {
-                    self.parked.push_back(Submission::Many(batch));
-                    return;
-                }
-                Reply::LookUp { .. } if look_ups >= LOOK_UPS_MAX => Err(too_many_look_ups()),
-                Reply::LookUp { space, id } => {
-                    let tenant = command.tenant.clone();
-                    let job = Job {
-                        key: 0,
-                        space,
-                        tenant,
-                        id,
-                    };
-                    self.pause(Submission::Many(batch), look_ups, job, out);
-                    return;
-                }
-            };
-            look_ups = 0;
-            batch.decide(result, decision.needs);
-        }
-        let needs = batch.needs();
-        self.answer(Waiter::Many(batch), needs, out);
     }
 
     fn pause(&mut self, work: Submission, look_ups: u32, job: Job, out: &mut Out) {
@@ -549,24 +458,6 @@ impl Waiter {
             }
         };
         failed.send(out);
-    }
-}
-
-impl Batch {
-    /// The next command that has no answer yet.
-    fn next_command(&mut self) -> Option<&Command> {
-        while self.decided.get(self.next).is_some_and(Option::is_some) {
-            self.next += 1;
-        }
-        self.commands.get(self.next)
-    }
-
-    /// Answers the command that `next_command` gave.
-    fn decide(&mut self, answer: Answer, needs: u64) {
-        if let Some(slot) = self.decided.get_mut(self.next) {
-            *slot = Some(Decided { answer, needs });
-        }
-        self.next += 1;
     }
 }
 
