@@ -7,7 +7,7 @@ mod common;
 use common::{at, base, done, hot, id, live, open_empty, sku, stale};
 use stockade_core::{
     Action, AskLine, Cancel, Command, Confirm, Done, DoneCode, Id, LateConfirm, Mode, Reason, Refusal, Reply,
-    Reservation, Reserve, Status, Subject,
+    Reservation, Reserve, Status, Subject, payload,
 };
 use stockade_redis::{Asked, Batch, Chunk, Decided, Hot, Rerun, Sent, Stale, Verdict};
 use stockade_testkit::redis::Server;
@@ -397,6 +397,11 @@ async fn survivors_are_run_again_with_their_own_ends_or_are_lost() {
         let mut grant = live(name, of, ends_at);
         grant.granted_at = t - 5_000;
         grant.lines[0].allocations[0].quantity = quantity;
+        let Action::Reserve(asked) = reserve(name, of, quantity, 60_000).action else {
+            unreachable!()
+        };
+        grant.owner = Some(asked.owner.clone());
+        grant.digest = payload::reservation(asked.mode, &asked.owner, &asked.lines).unwrap();
         grant
     };
     let again = [
@@ -437,9 +442,26 @@ async fn survivors_are_run_again_with_their_own_ends_or_are_lost() {
         ]
     );
     assert_eq!(reservation(&batch.verdicts[0]).granted_at, t - 5_000);
-    // One entry for the second run, one for the end that was found.
+    // What was lost is granted to the caller's own retry when it fits again.
+    let retry = [reserve("r2", "S", 2, 60_000)];
+    let batch = done(decide(&hot, &sent(10, Some(t)), &retry).await);
+    assert!(is_short(&batch.verdicts[0]), "{batch:?}");
+    let cancel = command(Action::Cancel(Cancel {
+        id: id("r1"),
+        reason: Reason::default(),
+    }));
+    done(decide(&hot, &sent(11, Some(t)), &[cancel]).await);
+    let batch = done(decide(&hot, &sent(12, Some(t)), &retry).await);
+    assert!(is_ok(&batch.verdicts[0]), "{batch:?}");
+    let other = [reserve("r2", "S", 1, 60_000)];
+    let batch = done(decide(&hot, &sent(13, Some(t)), &other).await);
+    assert_eq!(
+        batch.verdicts,
+        [Verdict::Reply(Reply::Refused(Refusal::IdReused))]
+    );
+    // One entry for the second run, one for the end that was found, one for the cancel and one for the retry.
     let entries = done(hot.read(1, 5, 9).await.unwrap());
-    assert_eq!(entries.len(), 2);
+    assert_eq!(entries.len(), 4);
     assert_eq!(entries[0].prev, 9);
 }
 

@@ -46,10 +46,13 @@ local function next_chunk()
       local fine, hold = pcall(head_of, name, packed)
       if not fine then
         postpone(name, hold)
-      elseif hold.ends <= clock then
-        list[#list + 1] = { hold.ends, i, name }
-      else
-        waiting = not past
+      elseif second_of(hold.ends) <= tonumber(second) then
+        -- Not one that was extended: that stands in a later bucket, too.
+        if hold.ends <= clock then
+          list[#list + 1] = { hold.ends, i, name }
+        else
+          waiting = not past
+        end
       end
     end
     if waiting then front = false end

@@ -172,25 +172,25 @@ fn buckets(
 /// An entry in which ends of the same moment that came one after another stand in the order of their ids: the rules
 /// alone order them by where they happen to be kept, which nobody else can know.
 pub(crate) fn ordered(mut entry: Entry) -> Entry {
-    let is_end = |effect: &Effect| {
-        matches!(
-            effect.change,
-            Change::Reservation {
-                verb: Verb::Expire,
-                ..
-            }
-        )
+    let end = |effect: &Effect| match &effect.change {
+        Change::Reservation {
+            verb: Verb::Expire,
+            after,
+            ..
+        } => Some(after.ends_at),
+        _ => None,
     };
     let mut from = 0;
     while from < entry.effects.len() {
-        let mut to = from;
-        while to < entry.effects.len() && is_end(&entry.effects[to]) {
+        let moment = end(&entry.effects[from]);
+        let mut to = from + 1;
+        while moment.is_some() && to < entry.effects.len() && end(&entry.effects[to]) == moment {
             to += 1;
         }
         if to > from + 1 {
             reorder(&mut entry.effects[from..to]);
         }
-        from = to + 1;
+        from = to;
     }
     entry
 }
