@@ -267,7 +267,10 @@ impl Conductor {
                 self.load_failed(&end.name, "the shard in Redis is being built anew");
                 self.stale(stale);
             }
-            Err(error) => self.load_failed(&end.name, &error.to_string()),
+            Err(error) => {
+                self.pause(&error.to_string());
+                self.load_failed(&end.name, &error.to_string());
+            }
         }
     }
 
@@ -328,7 +331,10 @@ impl Conductor {
                 self.load_failed(&end.name, "the shard in Redis is being built anew");
                 self.stale(stale);
             }
-            Err(error) => self.load_failed(&end.name, &error.to_string()),
+            Err(error) => {
+                self.pause(&error.to_string());
+                self.load_failed(&end.name, &error.to_string());
+            }
         }
     }
 

@@ -1,9 +1,10 @@
 //! How a store finds its Redis, and how long it waits for it.
 
+use std::fmt;
 use std::time::Duration;
 
 /// Where Redis is and how the store uses it. Made by [`Options::redis`](crate::Options::redis) with the defaults.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct RedisOptions {
     /// `redis://[user[:password]@]host[:port][/db]`, or `rediss://` for TLS.
     pub url: String,
@@ -24,6 +25,20 @@ pub struct RedisOptions {
     /// Tests pass the store's own clock to Redis, so that they can move it. Otherwise Redis's time counts.
     #[doc(hidden)]
     pub own_clock: bool,
+}
+
+/// Without the address, which may hold a password.
+impl fmt::Debug for RedisOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedisOptions")
+            .field("prefix", &self.prefix)
+            .field("connections", &self.connections)
+            .field("connect_within", &self.connect_within)
+            .field("reply_within", &self.reply_within)
+            .field("answer_within", &self.answer_within)
+            .field("backlog_within", &self.backlog_within)
+            .finish_non_exhaustive()
+    }
 }
 
 impl RedisOptions {

@@ -15,6 +15,9 @@ use super::job::Job;
 use super::verdicts::kept_refused;
 use crate::error::Error;
 
+/// A refusal that was decided before what is recorded so often is no coincidence.
+const SUSPICIOUS_TRIES: u32 = 8;
+
 #[derive(Debug)]
 struct Check {
     job: Job,
@@ -90,8 +93,8 @@ impl Conductor {
                 self.waiting
                     .hard(check.tip, check.job, Err(Error::Refused(check.refusal)));
             } else {
-                if row.cursor == check.tip.seq {
-                    // Another entry is recorded under this number.
+                // Another entry is recorded under this number; or the node is behind the ledger again and again.
+                if row.cursor == check.tip.seq || check.job.tries > SUSPICIOUS_TRIES {
                     self.keeper
                         .suspect("a refusal was decided on another chain", false);
                 }

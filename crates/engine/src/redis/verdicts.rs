@@ -113,6 +113,10 @@ impl Conductor {
     fn not_done(&mut self, jobs: Vec<Job>, kind: Kind, message: &str) {
         if kind == Kind::OutOfMemory {
             // Waiting does not help, and what frees must not stand behind what grows.
+            if jobs.iter().any(Job::is_kept) {
+                // Those are asked for again and again, which must not be all that is done.
+                self.pause(message);
+            }
             for job in jobs {
                 self.give_up(job, format!("Redis is out of memory: {message}"));
             }
@@ -123,7 +127,7 @@ impl Conductor {
     }
 
     /// The last call failed: a growing pause, and a close look by the keeper.
-    fn pause(&mut self, message: &str) {
+    pub(super) fn pause(&mut self, message: &str) {
         self.failures = self.failures.saturating_add(1);
         self.failing_since.get_or_insert_with(Instant::now);
         let pause = PAUSE_MIN * 2_u32.saturating_pow(self.failures.min(6));
@@ -284,6 +288,18 @@ impl Conductor {
                 false,
             );
             self.stop_sending("a new epoch is being built");
+        }
+        if let Some(row) = answers
+            .row
+            .as_ref()
+            .filter(|row| !self.is_holder && Some(row.epoch) == self.epoch)
+        {
+            // The recorder of another process tells nothing here; what it did shows in the row.
+            self.known.add(Position {
+                epoch: row.epoch,
+                seq: row.cursor,
+                tag: row.tag,
+            });
         }
         for (at, recorded) in answers.tips {
             match recorded {
