@@ -37,6 +37,8 @@ pub(super) const CALLS: usize = 2;
 const TAKE: usize = 4_096;
 /// How often time-outs, backlog and sweeping are looked at.
 const TICK: Duration = Duration::from_millis(20);
+/// How long the ledger may take nothing before commands that need it are refused.
+const LEDGER_PATIENCE: Duration = Duration::from_secs(1);
 /// Entries that one question asks about.
 const POLL: usize = 512;
 
@@ -289,6 +291,7 @@ impl Conductor {
                 break;
             };
             self.drop_abandoned(&mut jobs);
+            self.refuse_without_ledger(&mut jobs);
             if jobs.is_empty() {
                 continue;
             }
@@ -313,6 +316,24 @@ impl Conductor {
                     in_flight,
                 }
             });
+        }
+    }
+
+    /// While the ledger takes nothing for long, what could only be answered by it does not begin.
+    fn refuse_without_ledger(&mut self, jobs: &mut Vec<Job>) {
+        let Some((why, since)) = &self.ledger_down else {
+            return;
+        };
+        if since.elapsed() < LEDGER_PATIENCE {
+            return;
+        }
+        let why = format!("the ledger takes nothing: {why}");
+        let (begin, refused): (Vec<_>, Vec<_>) = std::mem::take(jobs)
+            .into_iter()
+            .partition(|job| job.may_be_soft() || job.is_read() || job.maybe_done || job.is_kept());
+        *jobs = begin;
+        for job in refused {
+            self.give_up(job, why.clone());
         }
     }
 

@@ -201,6 +201,8 @@ pub(super) struct Keeper {
     /// The shard's row as it was read last.
     pub(super) row: ShardRow,
     pub(super) lease: Lease,
+    /// Whether the last group was not recorded.
+    pub(super) ledger_down: bool,
     /// When another process's rebuild was last seen to move, and how it stood then.
     pub(super) watched: Option<(Instant, ShardRow, Option<MetaState>)>,
     /// When what need not be done often was done last.

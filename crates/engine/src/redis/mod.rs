@@ -292,6 +292,7 @@ fn keep(parts: Parts, desk: Arc<keeper::Desk>, out: Sender, opened: oneshot::Sen
                     owner: String::new(),
                 },
                 lease: Lease::new(),
+                ledger_down: false,
                 watched: None,
                 cared: Instant::now(),
             };

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use stockade_core::{Entry, Millis, Position};
-use stockade_ledger::{Keep, Leasing, RecordError, ShardMode};
+use stockade_ledger::{Keep, Leasing, LedgerError, RecordError, ShardMode};
 use stockade_redis::{Decided, KeptIds};
 
 use super::keeper::{Keeper, News, Trouble};
@@ -34,8 +34,8 @@ const KEEP: Keep = Keep {
 };
 /// The most memory that ended ids take in Redis; older ones are looked up in the ledger.
 const KEEP_BYTES: u64 = 512 << 20;
-/// The longest pause after a group that was not recorded.
-const RETRY_MAX: Duration = Duration::from_secs(1);
+/// The pause after a group that was not recorded.
+const RETRY: Duration = Duration::from_millis(200);
 
 /// Whether this process records.
 #[derive(Debug)]
@@ -131,15 +131,41 @@ impl Keeper {
                 )));
             }
         }
-        let mine = match self.ledger.take_lease(self.shard, &self.owner, LEASE_MS)? {
-            Leasing::Mine(_) => true,
-            Leasing::Others(_) => false,
+        let mine = match self.ledger.take_lease(self.shard, &self.owner, LEASE_MS) {
+            Ok(Leasing::Mine(_)) => true,
+            Ok(Leasing::Others(_)) => false,
+            Err(error) => {
+                // The lease saves work and no more: whoever has it goes on, and the fence decides.
+                let trouble = Trouble::from(error);
+                let Trouble::Ledger(error) = trouble else {
+                    return Err(trouble);
+                };
+                self.ledger_is_down(&error);
+                return Ok(());
+            }
         };
+        if !mine {
+            self.ledger_is_up();
+        }
         if mine != self.lease.mine {
             self.lease.mine = mine;
             self.tell(News::Holder(mine));
         }
         Ok(())
+    }
+
+    fn ledger_is_down(&mut self, error: &LedgerError) {
+        if !std::mem::replace(&mut self.ledger_down, true) {
+            tracing::error!(%error, "the ledger takes nothing for the moment; trying again and again");
+            self.tell(News::LedgerDown(Some(error.to_string())));
+        }
+    }
+
+    fn ledger_is_up(&mut self) {
+        if std::mem::take(&mut self.ledger_down) {
+            tracing::info!("the ledger records again");
+            self.tell(News::LedgerDown(None));
+        }
     }
 
     async fn read(&self, from: u64) -> Result<Vec<Entry>, Trouble> {
@@ -205,6 +231,7 @@ impl Keeper {
         self.row.cursor = at.seq;
         self.row.tag = at.tag;
         self.row.at = time;
+        self.ledger_is_up();
         self.announce(&entries, took);
         // Only what is recorded is trimmed. When that fails it is trimmed with the next group.
         self.hot.trim(at).await?;
@@ -264,12 +291,11 @@ impl Keeper {
                 let Trouble::Ledger(error) = trouble else {
                     return Err(trouble);
                 };
-                self.tell(News::LedgerDown(Some(error.to_string())));
-                tracing::warn!(%error, "the ledger takes nothing for the moment; trying again");
-                let pause = RETRY_MAX.min(Duration::from_millis(200));
+                self.ledger_is_down(&error);
+                // Another process that writes is done in a moment.
+                let pause = if error.is_transient() { RETRY / 10 } else { RETRY };
                 tokio::time::sleep(pause).await;
                 let row = self.ledger.row(self.shard)?;
-                self.tell(News::LedgerDown(None));
                 if row.is_some_and(|row| row.epoch == self.row.epoch && row.cursor == self.row.cursor) {
                     return Ok(());
                 }

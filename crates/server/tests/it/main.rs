@@ -20,6 +20,7 @@ mod keys;
 mod names;
 mod pages;
 mod process;
+mod redis;
 mod service;
 mod stories;
 mod strict;
