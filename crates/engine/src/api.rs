@@ -9,11 +9,12 @@ use stockade_core::{
     Command, Done, Id, LateConfirm, Position, Record, Reservation, SkuRecord, Space, StockRecord,
 };
 use stockade_ledger::{
-    Finding, Ledger, LedgerError, MovementPage, MovementQuery, ReservationQuery, Sqlite, View,
+    Finding, Ledger, LedgerCare, LedgerError, MovementPage, MovementQuery, ReservationQuery, Sqlite, View,
 };
 use tokio::sync::oneshot;
 
 use crate::audit;
+use crate::care::Retention;
 use crate::clock::{Clock, SystemClock};
 use crate::error::{Error, OpenError};
 use crate::folder::FolderLock;
@@ -44,6 +45,13 @@ pub struct Options {
     /// ...and at most so long, in milliseconds (default 24 hours; less than 10 seconds counts as 10 seconds). Older
     /// ones are looked up in the ledger; nothing is ever forgotten there.
     pub keep_ended_ms: i64,
+    /// How long the ledger keeps reservations that ended, in milliseconds; `None`, the default: for ever. Less than
+    /// `keep_ended_ms` and an hour counts as that. Older ones are removed in the background, with their movements and
+    /// returns; their ids are then forgotten, so that one which is sent again is a new one.
+    pub retain_ended_ms: Option<i64>,
+    /// Tests do not wait until the hot tier has certainly forgotten what ended while no store was open.
+    #[doc(hidden)]
+    pub retain_at_once: bool,
     /// Tests keep fewer ended ids than the least.
     #[doc(hidden)]
     pub keep_below_least: bool,
@@ -71,6 +79,7 @@ impl fmt::Debug for Options {
             .field("backlog_commands", &self.backlog_commands)
             .field("keep_ended", &self.keep_ended)
             .field("keep_ended_ms", &self.keep_ended_ms)
+            .field("retain_ended_ms", &self.retain_ended_ms)
             .field("durability", &self.durability)
             .field("redis", &self.redis.is_some())
             .field("clock", &self.clock)
@@ -87,6 +96,8 @@ impl Options {
             backlog_commands: 65_536,
             keep_ended: 1_000_000,
             keep_ended_ms: 24 * 3_600_000,
+            retain_ended_ms: None,
+            retain_at_once: false,
             keep_below_least: false,
             redis: None,
             durability: Durability::default(),
@@ -130,7 +141,8 @@ impl Options {
             return self.open_redis(redis);
         }
         let lock = FolderLock::take(&self.data)?;
-        let mut ledger: Arc<dyn Ledger> = Arc::new(Sqlite::open(&self.data)?);
+        let care = Arc::new(Sqlite::open(&self.data)?);
+        let mut ledger: Arc<dyn Ledger> = care.clone();
         if let Some(wrap) = &self.wrap_ledger {
             ledger = wrap(ledger);
         }
@@ -141,15 +153,7 @@ impl Options {
                 StartError::Ledger(error) => OpenError::Ledger(error),
                 StartError::Thread(error) => no_thread(&self.data, &error),
             })?;
-        Ok(Stockade {
-            inner: Arc::new(Inner {
-                readers,
-                tier: Box::new(tier),
-                clock: self.clock,
-                durability: self.durability,
-                held: Mutex::new(Some(Held { ledger, _lock: lock })),
-            }),
-        })
+        Ok(self.opened(readers, Arc::new(tier), ledger, care, lock))
     }
 }
 
@@ -167,15 +171,33 @@ impl Options {
             },
             redis::StartError::Chain(message) => OpenError::Redis { message },
         })?;
-        Ok(Stockade {
+        Ok(self.opened(readers, Arc::new(tier), ledger.clone(), ledger, lock))
+    }
+
+    fn opened(
+        self,
+        readers: Readers,
+        tier: Arc<dyn HotTier>,
+        ledger: Arc<dyn Ledger>,
+        care: Arc<dyn LedgerCare>,
+        lock: FolderLock,
+    ) -> Stockade {
+        let retention = Retention::start(&self, care.clone(), tier.clone());
+        Stockade {
             inner: Arc::new(Inner {
                 readers,
-                tier: Box::new(tier),
+                retention,
+                tier,
+                data: self.data,
                 clock: self.clock,
                 durability: self.durability,
-                held: Mutex::new(Some(Held { ledger, _lock: lock })),
+                held: Mutex::new(Some(Held {
+                    ledger,
+                    care,
+                    _lock: lock,
+                })),
             }),
-        })
+        }
     }
 }
 
@@ -258,7 +280,9 @@ pub struct Stockade {
 struct Inner {
     // Dropped in this order: whoever reads the ledger first, the folder's lock last.
     readers: Readers,
-    tier: Box<dyn HotTier>,
+    retention: Retention,
+    tier: Arc<dyn HotTier>,
+    data: PathBuf,
     clock: Arc<dyn Clock>,
     durability: Durability,
     held: Mutex<Option<Held>>,
@@ -267,11 +291,14 @@ struct Inner {
 #[derive(Debug)]
 struct Held {
     ledger: Arc<dyn Ledger>,
+    care: Arc<dyn LedgerCare>,
     _lock: FolderLock,
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
+        self.retention.stop();
+        self.retention.join();
         self.tier.close();
         self.tier.join();
     }
@@ -415,6 +442,21 @@ impl Stockade {
         })
     }
 
+    /// Whoever looks after the ledger, while the store is open.
+    pub(crate) fn care(&self) -> Result<Arc<dyn LedgerCare>, Error> {
+        let held = self.inner.held.lock();
+        held.as_ref()
+            .map(|held| held.care.clone())
+            .ok_or_else(|| Error::Unavailable {
+                why: "the store is closed".into(),
+            })
+    }
+
+    /// The data folder.
+    pub(crate) fn data(&self) -> &Path {
+        &self.inner.data
+    }
+
     /// A part of an audit, on a thread of its own.
     async fn audit_apart<T: Send + 'static>(
         &self,
@@ -462,10 +504,12 @@ impl Stockade {
     /// Takes no more commands, answers those taken, and lets go of the folder. Calling it again does nothing. An
     /// error says that the store had broken before.
     pub async fn close(&self) -> Result<(), Error> {
+        self.inner.retention.stop();
         self.inner.tier.close();
         let mut ended = self.inner.tier.ended();
         // The sender lives as long as the tier, and so does `self`.
         let _ = ended.wait_for(|ended| *ended).await;
+        self.inner.retention.ended().await;
         self.inner.readers.stop();
         drop(self.inner.held.lock().take());
         match self.health().readiness {

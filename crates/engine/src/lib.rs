@@ -31,6 +31,7 @@
 mod api;
 mod audit;
 mod calls;
+mod care;
 pub mod clock;
 mod error;
 mod folder;
@@ -49,6 +50,7 @@ pub use calls::{
     AdjustCall, CancelCall, ConfigureCall, ConfirmCall, ExtendCall, Granted, ReserveCall, ReturnCall,
     Returned, SetCall, StockChanged, TransferCall,
 };
+pub use care::PassingCopy;
 pub use error::{Error, OpenError};
 pub use folder::FolderLock;
 pub use redis::RedisOptions;

@@ -56,6 +56,10 @@ pub const ASKED_AGAIN: &str = "stockade_asked_again_total";
 pub const SKU_LOADS: &str = "stockade_sku_loads_total";
 /// Counter: values in Redis that were damaged from outside.
 pub const DAMAGED: &str = "stockade_redis_damaged_total";
+/// Counter: reservations that were removed from the ledger because they ended long ago.
+pub const REMOVED_RESERVATIONS: &str = "stockade_removed_reservations_total";
+/// Counter: movements that were removed with them.
+pub const REMOVED_MOVEMENTS: &str = "stockade_removed_movements_total";
 
 /// A count as metrics want it.
 #[expect(

@@ -18,4 +18,4 @@ pub use care::{
 pub use sharing::{
     Claim, FoundMany, FoundSku, Keep, Key, LEASE_MAX_MS, Lease, Leasing, Pruned, Recorded, SharedLedger,
 };
-pub use sqlite::{Sqlite, restore};
+pub use sqlite::{Sqlite, restore, take_over};

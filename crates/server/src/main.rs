@@ -44,6 +44,8 @@ enum Command {
     Movements(Box<cli::movements::Args>),
     /// Compare what decides with what is recorded, and that with its own history.
     Audit(cli::audit::Args),
+    Backup(cli::backup::BackupArgs),
+    Restore(cli::backup::RestoreArgs),
     Doctor(cli::doctor::Args),
     /// API keys: make, list, revoke.
     #[command(subcommand)]
@@ -77,6 +79,8 @@ fn main() -> ExitCode {
         Command::Reservation(command) => on_all_cores(cli::reservation::run(command)),
         Command::Movements(args) => on_all_cores(cli::movements::run(*args)),
         Command::Audit(args) => on_all_cores(cli::audit::run(args)),
+        Command::Backup(args) => on_all_cores(cli::backup::backup(args)),
+        Command::Restore(args) => cli::backup::restore(&args),
         Command::Doctor(args) => on_all_cores(cli::doctor::run(args)),
         Command::Key(command) => keys::command::run(command),
         Command::Config(serve::show::ConfigCommand::Show(args)) => {

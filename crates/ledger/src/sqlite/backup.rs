@@ -223,6 +223,24 @@ fn unsound(path: &Path, findings: Vec<Finding>) -> CopyError {
     }
 }
 
+/// Takes over a copy that came from elsewhere: reads it back and gives it its name, unless something has it. What cannot
+/// be read back is left where it is.
+pub fn take_over(draft: &Path, to: &Path, with_audit: bool) -> Result<Copied, CopyError> {
+    let meta = std::fs::metadata(draft).map_err(|error| storage(draft, "reading the copy", &error))?;
+    // SQLite takes an empty file for a database in which nothing is.
+    if meta.len() == 0 {
+        return Err(not_a_database(draft).into());
+    }
+    sync(draft)?;
+    let shards = read_back(draft, with_audit)?;
+    name(draft, to)?;
+    Ok(Copied {
+        path: to.to_path_buf(),
+        bytes: meta.len(),
+        shards,
+    })
+}
+
 /// Takes a backup into a folder that is empty or missing: copies it, brings it to this release's schema, reads it back
 /// with an audit, and only then gives it the ledger's name.
 pub fn restore(from: &Path, folder: &Path) -> Result<Copied, CopyError> {
@@ -269,6 +287,11 @@ pub fn restore(from: &Path, folder: &Path) -> Result<Copied, CopyError> {
         return Err(not_a_database(from).into());
     }
     let ledger = Sqlite::open(&draft)?;
+    // Whoever recorded the ledger that was copied does not record this one.
+    ledger
+        .writer
+        .lock()
+        .plain(&copy, |conn| conn.execute("DELETE FROM leases", []))?;
     let shards = read_back(&copy, true)?;
     // Closing empties the log into the file.
     drop(ledger);

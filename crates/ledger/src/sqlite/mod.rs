@@ -38,7 +38,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use stockade_core::{Entry, Id, Millis, Reason};
 
-pub use self::backup::restore;
+pub use self::backup::{restore, take_over};
 use self::reader::Reader;
 use self::tail::Tail;
 use self::view::SqliteView;

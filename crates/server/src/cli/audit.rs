@@ -8,10 +8,10 @@ use std::process::ExitCode;
 
 use axum::http::Method;
 use serde_json::{Value, json};
-use stockade::{FolderLock, OpenError};
-use stockade_ledger::{Finding, Ledger as _, LedgerError, Sqlite};
+use stockade_ledger::{Finding, Ledger as _, LedgerError};
 
 use super::client::{AUDIT, Answer, send};
+use super::folder::SHARD;
 use super::{Failure, Service, ended, output, value};
 
 /// An audit reads everything: asking again after the usual time would only make it slower.
@@ -56,29 +56,9 @@ async fn audit(args: &Args) -> Result<bool, Failure> {
     Ok(answer.body.get("clean").and_then(Value::as_bool) == Some(true))
 }
 
-/// The only shard of a folder.
-const SHARD: u32 = 0;
-
 fn on_folder(folder: &Path, limit: u64) -> Result<Answer, Failure> {
-    // A mistyped folder must not become a new, empty and clean ledger.
-    if !folder.join(Sqlite::FILE).is_file() {
-        let message = format!(
-            "{}: no {} there; give the --data of the service",
-            folder.display(),
-            Sqlite::FILE
-        );
-        return Err(Failure::Usage(message));
-    }
     let other = |e: LedgerError| Failure::Other(e.to_string());
-    let lock = FolderLock::take(folder).map_err(|e| match e {
-        OpenError::Locked { .. } | OpenError::Shared { .. } => {
-            Failure::Other(format!("{e}; or leave out --data to ask the running service"))
-        }
-        OpenError::Folder { .. } | OpenError::Redis { .. } | OpenError::Ledger(_) => {
-            Failure::Other(e.to_string())
-        }
-    })?;
-    let ledger = Sqlite::open(folder).map_err(other)?;
+    let (ledger, lock) = super::folder::open(folder, "or leave out --data to ask the running service")?;
     let view = ledger.view().map_err(other)?;
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     // One more than there is room for shows whether there are more.

@@ -1,10 +1,12 @@
 //! The command line against a running service: it speaks HTTP like everybody else.
 
 pub(crate) mod audit;
+pub(crate) mod backup;
 mod client;
 mod connect;
 pub(crate) mod doctor;
 mod export;
+mod folder;
 mod import;
 pub(crate) mod movements;
 pub(crate) mod output;

@@ -137,7 +137,7 @@ pub(crate) const fn scopes(route: Route) -> &'static [Scope] {
         | Route::Metrics => &[Scope::Read],
         // Says to each key what it may do; figures only to those that may read.
         Route::Overview => &Scope::ALL,
-        Route::Audit => &[Scope::Admin],
+        Route::Audit | Route::Backup => &[Scope::Admin],
         // The page's files hold nothing; what it shows it asks for with a key.
         Route::Dashboard | Route::Other => &[],
     }

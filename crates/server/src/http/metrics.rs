@@ -42,6 +42,7 @@ pub(crate) enum Route {
     ExportMovements,
     Events,
     Audit,
+    Backup,
     Metrics,
     Overview,
     Dashboard,
@@ -49,7 +50,7 @@ pub(crate) enum Route {
 }
 
 impl Route {
-    pub(super) const ALL: [(Self, &'static str); 24] = [
+    pub(super) const ALL: [(Self, &'static str); 25] = [
         (Self::Reserve, "POST /v1/reservations"),
         (Self::Batch, "POST /v1/reservations/batch"),
         (Self::ShowReservation, "GET /v1/reservations/{id}"),
@@ -70,6 +71,7 @@ impl Route {
         (Self::ExportMovements, "GET /v1/movements/export"),
         (Self::Events, "GET /v1/events"),
         (Self::Audit, "POST /v1/audit"),
+        (Self::Backup, "POST /v1/backup"),
         (Self::Metrics, "GET /metrics"),
         (Self::Overview, "GET /v1/overview"),
         (Self::Dashboard, "dashboard"),

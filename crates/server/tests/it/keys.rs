@@ -42,7 +42,7 @@ fn expected(method: &str, path: &str) -> &'static [&'static str] {
         ("GET", "/v1/reservations/{id}") => &["reserve", "read", "admin"],
         ("GET", "/v1/overview") => &SCOPES,
         ("GET", "/v1/stock/{sku}") => &["stock", "read", "admin"],
-        (_, "/v1/audit") => &["admin"],
+        (_, "/v1/audit" | "/v1/backup") => &["admin"],
         ("GET", _) => &["read", "admin"],
         (_, path) if path.starts_with("/v1/reservations") => &["reserve", "admin"],
         (_, path) if path.starts_with("/v1/stock") => &["stock", "admin"],

@@ -6,6 +6,7 @@
 )]
 
 mod access_log;
+mod backup;
 mod cli;
 mod codes;
 mod config;

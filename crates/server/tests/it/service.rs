@@ -303,7 +303,11 @@ pub(crate) fn try_read_answer(stream: &mut TcpStream) -> std::io::Result<Answer>
         stream.read_exact(&mut body)?;
         body
     };
-    answer.text = String::from_utf8(body).unwrap();
+    answer.text = if answer.header("content-type") == Some("application/vnd.sqlite3") {
+        String::from_utf8_lossy(&body).into_owned()
+    } else {
+        String::from_utf8(body).unwrap()
+    };
     Ok(answer)
 }
 
