@@ -1,5 +1,5 @@
 #!lua
--- rerun: during a rebuild: surviving grants and extends once more, with their own ends; what no longer fits is lost
+-- rerun: during a rebuild: surviving grants, extends and cancels once more; a grant that no longer fits is lost
 -- KEYS[1] meta          hash    rw  the shard: epoch, open, tip, clock, counts
 -- KEYS[2] reservations  hash    rw  every reservation that is held
 -- KEYS[3] returns       hash    rw  every return that is held
@@ -12,7 +12,7 @@
 -- ARGV[1] epoch   int   -   1..9007199254740991, as the ledger has it
 -- ARGV[2] tag     text  -   16 hex digits, new for every send
 -- ARGV[3] now     int   ms  0..9007199254740991; nothing is the clock of the server
--- ARGV[4..n] changes  text  -  of each: R (grant) or E (extend), name, the reservation packed
+-- ARGV[4..n] changes  text  -  of each: R (grant), L (grant of one recorded as lost), E (extend) or X (cancel), name, packed
 -- RETURNS {done, epoch, seq, tag, clock, wrote, replies...}  the tip after it; whether an entry was made
 -- RETURNS {no_meta} or {damaged} or {epoch, found} or {closed, found}  the shard is another one
 local argv = ARGV
@@ -24,6 +24,30 @@ local OPEN = '0'
 -- @include holds
 -- @include due
 local FIRST, WIDTH = 4, 3
+
+-- Grants of this call whose end has come; they are in no bucket yet.
+local over = {}
+SECONDS_MAX = 1000000
+
+-- Units of what has ended meanwhile are free for those behind it, as they were when those were granted. Nobody waits
+-- for this shard now, so there is no bound on how many are ended.
+local function free_ended()
+  local number = 0
+  for _, name in ipairs(over) do
+    local hold = head_of(name, holds[name])
+    if hold.status == 'p' and hold.ends <= clock then
+      expire(hold)
+      number = number + 1
+    end
+  end
+  over = {}
+  while true do
+    looked = 0
+    local ended_now = end_due(MAX)
+    number = number + ended_now
+    if ended_now == 0 and not more_due() then return number > 0 end
+  end
+end
 
 -- Takes the units from where they were, or, where that is no longer possible, along the allocation order: without
 -- window, revision or owner limit. Nothing when they are not there.
@@ -64,15 +88,16 @@ local function placed(lines)
   return true
 end
 
-local function reserve(name, packed)
+local function reserve(name, packed, was_lost)
   local held = holds[name]
   -- It was recorded after all, or has been done again: what is there stands.
   if held and not (sub(held, 1, 1) == 'l' and sub(held, 3, 18) == sub(packed, 3, 18)) then return { 'ok' } end
   local hold = head_of(name, packed)
-  local before = held and 'l' or '-'
+  local before = (held or was_lost) and 'l' or '-'
   local original = pack(hold)
   local shifts, uses = {}, {}
-  if placed(lines_of(hold)) then
+  local lines = lines_of(hold)
+  if placed(lines) or (free_ended() and placed(lines)) then
     for _, line in ipairs(hold.lines) do
       local used = 0
       for _, part in ipairs(line.parts) do
@@ -83,11 +108,15 @@ local function reserve(name, packed)
     end
     carry(shifts, uses)
     turn(hold, 'R', before, 'stockade', '')
+    if was_lost and not held then count = count + 1 end
+    if hold.ends <= clock then over[#over + 1] = name end
     return { 'ok' }
   end
-  hold = head_of(name, original)
-  hold.status = 'l'
   if held then return { 'lost', held } end
+  hold = head_of(name, original)
+  hold.status, hold.seq = 'l', SEQ
+  -- It is recorded as that already.
+  if was_lost then return { 'lost', pack(hold) } end
   return { 'lost', turn(hold, 'L', before, 'stockade', '') }
 end
 
@@ -98,9 +127,27 @@ local function extend(name, packed)
   if hold.ends ~= wanted.ends then
     hold.ends = wanted.ends
     turn(hold, 'E', 'p', 'stockade', '')
+    if hold.ends <= clock then over[#over + 1] = name end
   end
   return { 'ok' }
 end
+
+local function cancel(name, packed)
+  local held = holds[name]
+  if not held or sub(held, 1, 1) ~= 'p' or sub(held, 3, 18) ~= sub(packed, 3, 18) then return { 'ok' } end
+  local hold = head_of(name, held)
+  release(hold)
+  hold.status = 'x'
+  turn(hold, 'X', 'p', 'stockade', '')
+  return { 'ok' }
+end
+
+local run = {
+  R = reserve,
+  L = function(name, packed) return reserve(name, packed, true) end,
+  E = extend,
+  X = cancel,
+}
 
 local names = {}
 for i = FIRST, #argv, WIDTH do names[#names + 1] = argv[i + 1] end
@@ -108,6 +155,6 @@ fetch(names)
 local replies, number = {}, 0
 for i = FIRST, #argv, WIDTH do
   number = number + 1
-  replies[number] = guarded(argv[i] == 'R' and reserve or extend, argv[i + 1], argv[i + 2])
+  replies[number] = guarded(run[argv[i]], argv[i + 1], argv[i + 2])
 end
 -- @include commit

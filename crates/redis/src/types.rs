@@ -245,13 +245,25 @@ pub struct Survivor {
     pub entry: Entry,
 }
 
-/// A surviving grant or extend to be done again, as its entry shows it.
+/// A surviving change to be done again, as its entry shows it.
 #[derive(Clone, Debug)]
 pub enum Rerun {
-    /// The reservation as it was granted, with its original end.
+    /// The reservation as it was granted, with its own end. The ledger does not know it.
     Reserve(Reservation),
+    /// The same of one that the ledger has as lost: its caller's retry had been granted.
+    Regain(Reservation),
     /// The reservation with its new end.
     Extend(Reservation),
+    /// The reservation as it was cancelled.
+    Cancel(Reservation),
+}
+
+impl Rerun {
+    /// The reservation as the entry leaves it.
+    pub const fn reservation(&self) -> &Reservation {
+        let (Self::Reserve(of) | Self::Regain(of) | Self::Extend(of) | Self::Cancel(of)) = self;
+        of
+    }
 }
 
 /// Which ended ids stay for replays.

@@ -379,6 +379,66 @@ async fn time_is_the_servers_and_never_runs_back() {
 }
 
 #[tokio::test]
+async fn ends_and_cancels_free_units_between_survivors() {
+    let server = Server::start();
+    let hot = hot(&server).await;
+    let t = 1_767_000_000_000;
+    hot.fence(1).await.unwrap();
+    assert!(hot.base(&base(1, 4, 9)).await.unwrap());
+    let chunk = Chunk {
+        skus: vec![sku("S", 1, 0), sku("T", 1, 1), sku("U", 1, 1)],
+        live: vec![live("t1", "T", t - 2_000), live("u1", "U", t + 60_000)],
+        ..Chunk::default()
+    };
+    assert!(hot.chunk(1, 1, &chunk).await.unwrap());
+    // Each of the later ones was granted what the earlier one gave back, by its end or by a cancel.
+    let again = [
+        Rerun::Reserve(live("s1", "S", t - 1_000)),
+        Rerun::Reserve(live("s2", "S", t + 60_000)),
+        Rerun::Reserve(live("t2", "T", t + 60_000)),
+        Rerun::Cancel(live("u1", "U", t + 60_000)),
+        Rerun::Reserve(live("u2", "U", t + 60_000)),
+        // Recorded as lost, and granted to its caller's retry.
+        Rerun::Regain(live("u3", "U", t + 60_000)),
+    ];
+    let lost = done(hot.rerun(&sent(7, Some(t)), &again).await.unwrap());
+    let lost: Vec<_> = lost.iter().map(|lost| lost.id.as_str()).collect();
+    assert_eq!(lost, ["u3"]);
+    assert!(hot.open(1, 1).await.unwrap());
+    let again = [
+        Rerun::Cancel(live("u2", "U", t + 60_000)),
+        Rerun::Regain(live("u3", "U", t + 60_000)),
+    ];
+    hot.fence(2).await.unwrap();
+    assert!(hot.base(&base(2, 4, 9)).await.unwrap());
+    let chunk = Chunk {
+        skus: vec![sku("U", 1, 1)],
+        live: vec![live("u2", "U", t + 60_000)],
+        ..Chunk::default()
+    };
+    assert!(hot.chunk(2, 1, &chunk).await.unwrap());
+    let two = |tag| Sent {
+        epoch: 2,
+        ..sent(tag, Some(t))
+    };
+    assert!(done(hot.rerun(&two(8), &again).await.unwrap()).is_empty());
+    assert!(
+        hot.open(2, 1).await.unwrap(),
+        "every reservation there is counted"
+    );
+    let entries = done(hot.read(2, 5, 10).await.unwrap());
+    let befores: Vec<_> = entries[0]
+        .effects
+        .iter()
+        .map(|effect| match &effect.change {
+            stockade_core::Change::Reservation { before, .. } => *before,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(befores, [Some(Status::Pending), Some(Status::Lost)]);
+}
+
+#[tokio::test]
 async fn survivors_are_run_again_with_their_own_ends_or_are_lost() {
     let server = Server::start();
     let hot = hot(&server).await;
@@ -417,13 +477,13 @@ async fn survivors_are_run_again_with_their_own_ends_or_are_lost() {
     let lost = done(hot.rerun(&sent(7, Some(t)), &again).await.unwrap());
     assert_eq!(lost.len(), 1);
     assert_eq!((lost[0].id.as_str(), lost[0].status), ("r2", Status::Lost));
-    // Sent again, it changes nothing.
+    // Sent again, it changes nothing, but that r4 makes room when r2 is tried.
     let meta: Vec<String> = server.run(&["HMGET", "{stockade:0}:meta", "seq", "live", "count"]);
     assert_eq!(meta, ["5", "3", "4"]);
     let lost = done(hot.rerun(&sent(8, Some(t)), &again).await.unwrap());
     assert_eq!(lost.len(), 1);
     let same: Vec<String> = server.run(&["HMGET", "{stockade:0}:meta", "seq", "live", "count"]);
-    assert_eq!(same, meta);
+    assert_eq!(same, ["6", "2", "4"]);
     assert!(hot.open(1, 1).await.unwrap());
     let shown = [show("r1"), show("r2"), show("r3"), show("r4")];
     let batch = done(decide(&hot, &sent(9, Some(t)), &shown).await);

@@ -29,6 +29,7 @@ mod refusals;
 mod shared;
 mod snapshot;
 mod standing;
+mod survivors;
 mod verdicts;
 mod waiting;
 

@@ -9,11 +9,12 @@ use std::collections::{HashMap, HashSet};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Instant;
 
-use stockade_core::{Change, Entry, Id, Position, Reservation, Space, Status, Verb};
+use stockade_core::{Change, Entry, Id, Position, Reservation, Space, Status};
 use stockade_ledger::{Claim, Key, LedgerError, Recorded, ShardMode, ShardRow, View};
 use stockade_redis::{Base, Chunk, Decided, Fenced, Rerun};
 
 use super::keeper::{Keeper, News, Trouble};
+use super::survivors;
 use crate::names;
 
 /// SKUs, reservations or usages of one chunk: about a millisecond of Redis's time.
@@ -47,8 +48,8 @@ impl Keeper {
             Ok(view) => view,
             Err(found) => return Err(Trouble::Look(format!("epoch {epoch} was taken over: {found:?}"))),
         };
-        let last_hot = (seen.mode == ShardMode::Hot).then_some(seen.epoch);
-        let reruns = self.reruns(&*view, &survivors, last_hot)?;
+        let hot = (seen.mode == ShardMode::Hot).then_some(seen.epoch);
+        let reruns = self.reruns(&*view, &row, hot, &survivors)?;
         let base = Base {
             at: Position {
                 epoch,
@@ -102,96 +103,56 @@ impl Keeper {
         }
     }
 
-    /// The grants and extends of survivors that are not recorded, in their order. What the ledger already knows of an
-    /// id wins: it may have ended since.
+    /// What of the survivors is to be done again, in their order.
     fn reruns(
         &self,
         view: &dyn View,
+        row: &ShardRow,
+        hot: Option<u64>,
         survivors: &[Entry],
-        last_hot: Option<u64>,
     ) -> Result<Vec<Rerun>, Trouble> {
         let mut entries = Vec::new();
         for some in survivors.chunks(LOOK) {
-            let tips: Vec<Position> = some
-                .iter()
-                .map(|entry| Position {
-                    epoch: entry.epoch,
-                    seq: entry.seq,
-                    tag: entry.tag,
-                })
-                .collect();
+            let tips: Vec<Position> = some.iter().map(at).collect();
             let recorded = view.recorded(self.shard, &tips)?;
+            let open = some.iter().zip(recorded);
             entries.extend(
-                some.iter()
-                    .zip(recorded)
-                    .filter(|(_, recorded)| matches!(recorded, Recorded::NotYet | Recorded::Never))
+                open.filter(|(_, recorded)| matches!(recorded, Recorded::NotYet | Recorded::Never))
                     .map(|(entry, _)| entry),
             );
         }
-        let mut again: Vec<Rerun> = Vec::new();
-        // An extend of an older epoch may have been run again and followed by another one since, which it must not undo.
-        let mut fresh_extends: HashSet<(Id, Id)> = HashSet::new();
-        for entry in entries {
-            for effect in &entry.effects {
-                if let Change::Reservation { verb, after, .. } = &effect.change {
-                    match verb {
-                        Verb::Reserve => again.push(Rerun::Reserve(after.clone())),
-                        Verb::Extend => {
-                            let name = (after.tenant.clone(), after.id.clone());
-                            if Some(entry.epoch) == last_hot {
-                                fresh_extends.insert(name);
-                            }
-                            again.push(Rerun::Extend(after.clone()));
-                        }
-                        // Hard commands are sent again by whoever waits for them.
-                        Verb::Deduct
-                        | Verb::Confirm
-                        | Verb::Revive
-                        | Verb::Cancel
-                        | Verb::Seal
-                        | Verb::Expire
-                        | Verb::Lose
-                        | Verb::Note => {}
-                    }
-                }
-            }
-        }
-        let known = self.statuses(view, &again)?;
-        let mut granted: HashSet<(Id, Id)> = HashSet::new();
-        again.retain(|rerun| match rerun {
-            Rerun::Reserve(reservation) => {
-                let name = (reservation.tenant.clone(), reservation.id.clone());
-                // A reservation that was given up as lost is as if it had never been.
-                let is_free = known.get(&name).is_none_or(|status| *status == Status::Lost);
-                is_free && granted.insert(name)
-            }
-            Rerun::Extend(reservation) => {
-                let name = (reservation.tenant.clone(), reservation.id.clone());
-                let is_pending = known.get(&name) == Some(&Status::Pending);
-                granted.contains(&name) || (is_pending && fresh_extends.contains(&name))
-            }
-        });
-        Ok(again)
+        let known = self.statuses(view, &entries)?;
+        Ok(survivors::again(&entries, (row.cursor, row.tag), hot, &known))
     }
 
-    fn statuses(&self, view: &dyn View, again: &[Rerun]) -> Result<HashMap<(Id, Id), Status>, LedgerError> {
+    /// What the ledger knows of the reservations that entries name.
+    fn statuses(
+        &self,
+        view: &dyn View,
+        entries: &[&Entry],
+    ) -> Result<HashMap<(Id, Id), Status>, LedgerError> {
+        let names: HashSet<(Id, Id)> = entries
+            .iter()
+            .flat_map(|entry| &entry.effects)
+            .filter_map(|effect| match &effect.change {
+                Change::Reservation { after, .. } => Some((after.tenant.clone(), after.id.clone())),
+                Change::Return { .. } | Change::Stock { .. } => None,
+            })
+            .collect();
+        let keys: Vec<Key> = names
+            .into_iter()
+            .map(|(tenant, id)| Key {
+                tenant,
+                space: Space::Reservation,
+                id,
+            })
+            .collect();
         let mut known = HashMap::new();
-        for some in again.chunks(LOOK) {
-            let keys: Vec<Key> = some
-                .iter()
-                .map(|rerun| {
-                    let (Rerun::Reserve(reservation) | Rerun::Extend(reservation)) = rerun;
-                    Key {
-                        tenant: reservation.tenant.clone(),
-                        space: Space::Reservation,
-                        id: reservation.id.clone(),
-                    }
-                })
-                .collect();
-            let found = view.find_many(self.shard, &keys)?;
-            for (key, record) in keys.into_iter().zip(found.records) {
+        for some in keys.chunks(LOOK) {
+            let found = view.find_many(self.shard, some)?;
+            for (key, record) in some.iter().zip(found.records) {
                 if let Some(stockade_core::Record::Reservation(reservation)) = record {
-                    known.insert((key.tenant, key.id), reservation.status);
+                    known.insert((key.tenant.clone(), key.id.clone()), reservation.status);
                 }
             }
         }
@@ -239,7 +200,8 @@ impl Keeper {
             match self.hot.rerun(&sent, some).await? {
                 Decided::Done { tip, mut value, .. } => {
                     // Each run begins where the one before ended, or the node lost that one.
-                    if tip.seq < at.seq {
+                    let goes_on = tip.seq == at.seq.saturating_add(1) && tip.tag == sent.tag;
+                    if tip != at && !goes_on {
                         return Err(Trouble::Look("a run of survivors was lost".into()));
                     }
                     at = tip;
@@ -251,6 +213,14 @@ impl Keeper {
             }
         }
         Ok((lost, at))
+    }
+}
+
+fn at(entry: &Entry) -> Position {
+    Position {
+        epoch: entry.epoch,
+        seq: entry.seq,
+        tag: entry.tag,
     }
 }
 

@@ -135,10 +135,13 @@ call! {
     args ["epoch", "tag", "now", "changes"] |call, to| {
         sent(call.sent, to);
         for one in call.changes {
-            let (letter, reservation) = match one {
-                Rerun::Reserve(reservation) => ("R", reservation),
-                Rerun::Extend(reservation) => ("E", reservation),
+            let letter = match one {
+                Rerun::Reserve(_) => "R",
+                Rerun::Regain(_) => "L",
+                Rerun::Extend(_) => "E",
+                Rerun::Cancel(_) => "X",
             };
+            let reservation = one.reservation();
             to.text(letter)
                 .text(crate::layout::name(&reservation.tenant, &reservation.id))
                 .text(pack_reservation(reservation, 0));

@@ -134,8 +134,9 @@ impl Hot {
         read(decided, "sweep", swept)
     }
 
-    /// During a rebuild, on a closed shard: does surviving grants and extends again with their original ends, without
-    /// window, revision or owner limit; what no longer fits becomes `lost`. The value: those that were lost.
+    /// During a rebuild, on a closed shard: does surviving grants, extends and cancels again, with the ends given, without
+    /// window, revision or owner limit. A grant that does not fit, even when what has ended is freed first, becomes `lost`.
+    /// The value: those that were lost.
     pub async fn rerun(&self, sent: &Sent, again: &[Rerun]) -> Result<Decided<Vec<Reservation>>, CallError> {
         let parts = Parts::new(self.keys(), sent.epoch);
         let decided = self
@@ -148,7 +149,7 @@ impl Hot {
         read(decided, "rerun", |raw| {
             let mut lost = Vec::new();
             for (one, value) in again.iter().zip(&raw.replies) {
-                let (Rerun::Reserve(of) | Rerun::Extend(of)) = one;
+                let of = one.reservation();
                 match list(value)? {
                     [tag] if word(tag)? == "ok" => {}
                     [tag, Value::BulkString(packed)] if word(tag)? == "lost" => {
