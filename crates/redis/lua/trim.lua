@@ -23,14 +23,8 @@ if no then return no end
 if not meta.base_seq then return 'other' end
 if seq == meta.base_seq and tag == meta.base_tag then return 'trimmed' end
 if seq <= meta.base_seq then return 'other' end
-local id = digits(epoch) .. '-' .. digits(seq)
-local entry = redis.pcall('XRANGE', outbox, id, id)
-if entry.err then return { 'damaged' } end
-if not entry[1] then return 'other' end
-local fields, found = entry[1][2], nil
-for i = 1, #fields, 2 do
-  if fields[i] == 'tag' then found = fields[i + 1] end
-end
+local found = tag_at(outbox, epoch, seq)
+if found == nil then return { 'damaged' } end
 if found ~= tag then return 'other' end
 redis.call('HSET', meta_key, 'base_seq', digits(seq), 'base_tag', tag)
 redis.call('XTRIM', outbox, 'MINID', '=', digits(epoch) .. '-' .. digits(seq + 1))

@@ -278,7 +278,16 @@ async fn a_missing_sku_is_loaded_under_its_marker_only() {
         async move {
             let record = record.map(|on_hand| sku("A", on_hand, 0));
             let sent = sent(epoch, 1);
-            let call = hot.load_sku(&sent, &tenant, &name, Token(token), record.as_ref(), None);
+            let read_at = at(epoch, 10, 100);
+            let call = hot.load_sku(
+                &sent,
+                &tenant,
+                &name,
+                Token(token),
+                read_at,
+                record.as_ref(),
+                None,
+            );
             call.await.unwrap()
         }
     };
@@ -325,6 +334,73 @@ async fn a_missing_sku_is_loaded_under_its_marker_only() {
 }
 
 #[tokio::test]
+async fn a_sku_is_loaded_only_where_the_node_has_what_is_recorded_up_to_its_reading() {
+    let server = Server::start();
+    let hot = hot(&server).await;
+    open_empty(&hot, &base(2, 10, 100)).await;
+    for seq in 11..=14 {
+        add_entry(&server, 2, seq, seq * 10, (seq - 1) * 10);
+    }
+    assert!(hot.trim(at(2, 12, 120)).await.unwrap());
+    let (tenant, name, sent, record) = (Id::default_name(), id("A"), sent(2, 1), sku("A", 5, 0));
+    let load = async |token, read_at, record| {
+        let call = hot.load_sku(&sent, &tenant, &name, Token(token), read_at, record, None);
+        done(call.await.unwrap())
+    };
+    let mark = async |token| {
+        let marked = hot
+            .mark(&sent, &tenant, &name, Token(token), false)
+            .await
+            .unwrap();
+        assert!(matches!(done(marked), Marked::Missing(_)));
+    };
+    mark(1).await;
+    let before = dump(&server);
+    for nowhere in [
+        // The ledger recorded more than this node has, or something else in its place.
+        at(2, 15, 150),
+        at(2, 13, 131),
+        at(2, 12, 121),
+        at(1, 13, 130),
+        at(3, 13, 130),
+    ] {
+        assert!(!load(1, nowhere, Some(&record)).await, "{nowhere:?}");
+        assert!(!load(1, nowhere, None).await, "{nowhere:?}, not known there");
+    }
+    assert_eq!(dump(&server), before);
+    // An entry, the base, and one before it.
+    for (token, read_at) in [(1, at(2, 14, 140)), (2, at(2, 12, 120)), (3, at(2, 11, 110))] {
+        assert!(load(token, read_at, None).await, "{read_at:?}");
+        assert!(load(token, read_at, Some(&record)).await, "{read_at:?}");
+        server.run::<i64>(&["DEL", "{stockade:0}:2:sku:A"]);
+        mark(token + 1).await;
+    }
+    // The node is set back by an entry: what was read after that one is not taken any more.
+    server.run::<i64>(&["XDEL", "{stockade:0}:2:outbox", "2-14"]);
+    server.run::<i64>(&[
+        "HSET",
+        "{stockade:0}:meta",
+        "seq",
+        "13",
+        "tag",
+        "0000000000000082",
+    ]);
+    assert!(!load(4, at(2, 14, 140), Some(&record)).await);
+    server.run::<i64>(&["DEL", "{stockade:0}:2:outbox"]);
+    server.run::<String>(&["SET", "{stockade:0}:2:outbox", "x"]);
+    let call = hot.load_sku(
+        &sent,
+        &tenant,
+        &name,
+        Token(4),
+        at(2, 13, 130),
+        Some(&record),
+        None,
+    );
+    assert_eq!(stale(call.await.unwrap()), Stale::Damaged);
+}
+
+#[tokio::test]
 async fn a_sku_with_an_owner_limit_comes_with_its_usage() {
     let server = Server::start();
     let hot = hot(&server).await;
@@ -334,7 +410,8 @@ async fn a_sku_with_an_owner_limit_comes_with_its_usage() {
     record.tenant = tenant.clone();
     (record.settings.limit_per_owner, record.settings.era) = (Some(3), 4);
     hot.mark(&sent, &tenant, &name, Token(1), false).await.unwrap();
-    let load = |usage| hot.load_sku(&sent, &tenant, &name, Token(1), Some(&record), usage);
+    let read_at = at(2, 10, 100);
+    let load = |usage| hot.load_sku(&sent, &tenant, &name, Token(1), read_at, Some(&record), usage);
     load(None).await.unwrap_err();
     assert!(done(load(Some(&[(id("u1"), 2), (id("u 2"), 0)])).await.unwrap()));
     let usage: Vec<(String, String)> = server.run(&["HGETALL", "{stockade:0}:2:usage"]);
@@ -353,7 +430,18 @@ async fn a_damaged_sku_is_blocked_and_loaded_anew_with_its_usage() {
     record.tenant = tenant.clone();
     record.settings.limit_per_owner = Some(3);
     let usage = [(id("u1"), 2)];
-    let load = |token| hot.load_sku(&sent, &tenant, &name, Token(token), Some(&record), Some(&usage));
+    let read_at = at(2, 10, 100);
+    let load = |token| {
+        hot.load_sku(
+            &sent,
+            &tenant,
+            &name,
+            Token(token),
+            read_at,
+            Some(&record),
+            Some(&usage),
+        )
+    };
     hot.mark(&sent, &tenant, &name, Token(1), false).await.unwrap();
     assert!(done(load(1).await.unwrap()));
     let (key, usages) = ("{stockade:0}:2:sku:t\u{1f}A*", "{stockade:0}:2:usage");
@@ -409,7 +497,7 @@ async fn nothing_is_loaded_into_a_closed_or_damaged_shard() {
     hot.mark(&sent, &tenant, &name, Token(1), false).await.unwrap();
     server.run::<i64>(&["HSET", "{stockade:0}:2:reservations", "r", "x"]);
     let record = sku("A", 5, 0);
-    let loaded = hot.load_sku(&sent, &tenant, &name, Token(1), Some(&record), None);
+    let loaded = hot.load_sku(&sent, &tenant, &name, Token(1), at(2, 0, 0), Some(&record), None);
     assert_eq!(stale(loaded.await.unwrap()), Stale::Damaged);
     let marked = hot.mark(&sent, &tenant, &name, Token(1), false).await.unwrap();
     assert_eq!(stale(marked), Stale::Damaged);

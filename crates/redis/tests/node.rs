@@ -74,7 +74,7 @@ async fn script_flush_in_a_loop_reaches_no_caller_of_a_pipeline() {
                 let (sent, tenant, token) = (sent(2, 1), Id::default_name(), Token(n));
                 done(hot.mark(&sent, &tenant, &name, token, false).await.unwrap());
                 assert!(done(
-                    hot.load_sku(&sent, &tenant, &name, token, None, None)
+                    hot.load_sku(&sent, &tenant, &name, token, at(2, 0, 0), None, None)
                         .await
                         .unwrap()
                 ));

@@ -62,8 +62,9 @@ pub(super) struct Answers {
 /// The ledger's word about a SKU.
 #[derive(Debug)]
 pub(super) enum SkuWord {
-    /// The marker's tip is recorded, and this is what is known; whether owner usage is a part of it.
-    Found(Box<FoundSku>, bool),
+    /// The marker's tip is recorded, and this is what is known; whether owner usage is a part of it; where the shard
+    /// stood when it was read.
+    Found(Box<FoundSku>, bool, Position),
     /// The marker's tip is not recorded yet.
     NotYet,
     /// The marker's tip never will be recorded.
@@ -141,7 +142,7 @@ fn read(questions: &Questions, shard: u32, ledger: &Arc<dyn SharedLedger>) -> Re
         answers.ids = look_up(&*view, shard, &questions.ids)?;
     }
     for ask in &questions.skus {
-        let word = read_sku(&*view, shard, ask)?;
+        let word = read_sku(&*view, shard, answers.row.as_ref(), ask)?;
         answers.skus.push((ask.clone(), word));
     }
     Ok(answers)
@@ -163,7 +164,12 @@ fn look_up(view: &dyn View, shard: u32, ids: &[(u64, Key)]) -> Result<Vec<(u64, 
     Ok(words.collect())
 }
 
-fn read_sku(view: &dyn View, shard: u32, ask: &AskSku) -> Result<SkuWord, LedgerError> {
+fn read_sku(
+    view: &dyn View,
+    shard: u32,
+    row: Option<&ShardRow>,
+    ask: &AskSku,
+) -> Result<SkuWord, LedgerError> {
     match view.recorded(shard, std::slice::from_ref(&ask.tip))?.first() {
         Some(Recorded::Yes) => {}
         Some(Recorded::NotYet) | None => return Ok(SkuWord::NotYet),
@@ -178,9 +184,19 @@ fn read_sku(view: &dyn View, shard: u32, ask: &AskSku) -> Result<SkuWord, Ledger
         found = view.sku(shard, &ask.tenant, &ask.sku, true)?;
     }
     // The marker counts in its own epoch only.
-    if found.epoch == ask.tip.epoch {
-        Ok(SkuWord::Found(Box::new(found), has_limit || ask.with_usage))
-    } else {
-        Ok(SkuWord::Never)
+    match row {
+        Some(row) if row.epoch == ask.tip.epoch => {
+            let read_at = Position {
+                epoch: row.epoch,
+                seq: row.cursor,
+                tag: row.tag,
+            };
+            Ok(SkuWord::Found(
+                Box::new(found),
+                has_limit || ask.with_usage,
+                read_at,
+            ))
+        }
+        _ => Ok(SkuWord::Never),
     }
 }

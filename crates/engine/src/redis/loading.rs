@@ -284,7 +284,7 @@ impl Conductor {
             match word {
                 SkuWord::NotYet => load.stage = Stage::Ask(ask, Instant::now() + ASK_AGAIN),
                 SkuWord::Never => self.mark_again(name),
-                SkuWord::Found(found, with_usage) => {
+                SkuWord::Found(found, with_usage, read_at) => {
                     load.stage = Stage::Calling;
                     let Some(epoch) = self.epoch else {
                         self.load_failed(&name, "commands wait for a new epoch");
@@ -296,9 +296,11 @@ impl Conductor {
                         let record = found.record.as_ref();
                         let (tenant, sku) = (&name.0, &name.1);
                         let usage = with_usage.then_some(found.usage.as_slice());
-                        let result = hot.load_sku(&sent, tenant, sku, ask.token, record, usage).await;
+                        let result = hot
+                            .load_sku(&sent, tenant, sku, ask.token, read_at, record, usage)
+                            .await;
                         Chore::Loaded(LoadEnd {
-                            cursor: found.cursor,
+                            cursor: read_at.seq,
                             is_known: record.is_some(),
                             name,
                             token: ask.token,
@@ -315,17 +317,20 @@ impl Conductor {
             Ok(Decided::Done { tip, at, value }) => {
                 self.note_tip(tip);
                 self.hear_clock(at);
+                if value {
+                    let absent = (!end.is_known).then_some(end.token);
+                    return self.load_finished(&end.name, absent);
+                }
                 if tip.seq < end.cursor {
                     // The counters hold entries that this node does not have.
                     self.keeper
-                        .suspect("a SKU was loaded into a node that lost recorded entries", true);
+                        .suspect("a SKU was read after entries that this node lost", true);
+                } else if self.loads.of.get(&end.name).is_some_and(|load| load.tries > 0) {
+                    // Another process took the marker, once; twice, this node may be on another chain.
+                    self.keeper
+                        .suspect("a SKU could not be loaded; another chain?", false);
                 }
-                if value {
-                    let absent = (!end.is_known).then_some(end.token);
-                    self.load_finished(&end.name, absent);
-                } else {
-                    self.mark_again(end.name);
-                }
+                self.mark_again(end.name);
             }
             Ok(Decided::Stale(stale)) => {
                 self.load_failed(&end.name, "the shard in Redis is being built anew");

@@ -61,6 +61,19 @@ end
 
 local function is_hash(key) return is_type(key, 'hash') end
 
+-- The tag of an entry in the outbox; false when it is not there, nil when the outbox is none.
+local function tag_at(outbox, epoch, seq)
+  local id = digits(epoch) .. '-' .. digits(seq)
+  local entry = redis.pcall('XRANGE', outbox, id, id)
+  if entry.err then return nil end
+  if not entry[1] then return false end
+  local fields = entry[1][2]
+  for i = 1, #fields, 2 do
+    if fields[i] == 'tag' then return fields[i + 1] end
+  end
+  return false
+end
+
 -- The number of reservations is the one that was counted, or somebody else has been at them.
 local function miscounted(meta, reservations)
   local held = redis.pcall('HLEN', reservations)

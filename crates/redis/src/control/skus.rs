@@ -75,21 +75,26 @@ call! {
 }
 
 struct Load<'a> {
-    keys: [String; 5],
+    keys: [String; 6],
     epoch: u64,
     name: &'a str,
     token: Token,
+    read_at: Position,
     fields: &'a [(String, String)],
     usage: &'a [(String, String)],
 }
 
 call! {
     Load<'_>, LOAD_SKU => Decided<bool>,
-    keys ["meta", "reservations", "sku", "markers", "usage"] |call| call.keys.iter().map(String::as_str).collect(),
-    args ["epoch", "name", "token", "fields", "values"] |call, to| {
+    keys ["meta", "reservations", "sku", "markers", "usage", "outbox"]
+        |call| call.keys.iter().map(String::as_str).collect(),
+    args ["epoch", "name", "token", "read_epoch", "read_seq", "read_tag", "fields", "values"] |call, to| {
         to.number(call.epoch)
             .text(call.name)
             .text(layout::hex(call.token.0))
+            .number(call.read_at.epoch)
+            .number(call.read_at.seq)
+            .text(layout::hex(call.read_at.tag))
             .number(call.fields.len() as u64);
         for (field, value) in call.fields.iter().chain(call.usage) {
             to.text(field).text(value);
@@ -204,13 +209,20 @@ impl Hot {
 
     /// Loads a SKU under its marker. With `usage`, each owner's units, owner usage is kept on the node from now on; it
     /// must be given where the SKU has an owner limit. `record` is `None` where the ledger does not know the SKU: the
-    /// marker says so from now on. `false`: the marker is gone, begin again.
+    /// marker says so from now on. `read_at` is where the shard stood in the ledger when the SKU was read, in the same
+    /// snapshot. `false`: the marker is gone, or this node does not have what is recorded up to there (a fork): begin
+    /// again.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "each says another thing; a caller names them all"
+    )]
     pub async fn load_sku(
         &self,
         sent: &Sent,
         tenant: &Id,
         sku: &Id,
         token: Token,
+        read_at: Position,
         record: Option<&SkuRecord>,
         usage: Option<&[(Id, u64)]>,
     ) -> Result<Decided<bool>, CallError> {
@@ -235,10 +247,12 @@ impl Hot {
                 keys.sku(epoch, tenant, sku),
                 keys.part(epoch, "markers"),
                 keys.part(epoch, "usage"),
+                keys.part(epoch, "outbox"),
             ],
             epoch,
             name: &layout::name(tenant, sku),
             token,
+            read_at,
             fields: &fields,
             usage: &usage,
         };

@@ -361,6 +361,7 @@ impl List<'_> {
                 tenant,
                 sku,
                 missing.token,
+                missing.tip,
                 record.as_ref(),
                 Some(&usage),
             )
