@@ -216,3 +216,59 @@ async fn two_processes_share_one_redis_and_one_ledger() {
     assert_clean(&two).await;
     two.close().await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ledger_that_lost_what_it_had_recorded_is_refused() {
+    let (server, folder, backup) = (
+        Server::start(),
+        tempfile::tempdir().unwrap(),
+        tempfile::tempdir().unwrap(),
+    );
+    let sell = async |name: &str| {
+        let store = open(folder.path(), &server).await;
+        store.set_stock("count-1", "A/1", 10).await.unwrap();
+        store.reserve(name, "alice").line("A/1", 1).await.unwrap();
+        store.confirm(name).await.unwrap();
+        settled(&store).await;
+        store.close().await.unwrap();
+    };
+    let copy = |from: &Path, to: &Path| {
+        for file in std::fs::read_dir(from).unwrap() {
+            let file = file.unwrap();
+            std::fs::copy(file.path(), to.join(file.file_name())).unwrap();
+        }
+    };
+    sell("o-1").await;
+    copy(folder.path(), backup.path());
+    sell("o-2").await;
+    copy(backup.path(), folder.path());
+    let refused = Options::new(folder.path()).redis(server.url()).open().await;
+    let error = refused.unwrap_err().to_string();
+    assert!(error.contains("restored from a backup"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_outbox_damaged_by_hand_is_built_anew() {
+    let (server, folder) = (Server::start(), tempfile::tempdir().unwrap());
+    let store = open(folder.path(), &server).await;
+    store.set_stock("count-1", "A/1", 10).await.unwrap();
+    settled(&store).await;
+    let health = store.health().decided;
+    // An entry that nobody can read, right behind the last one.
+    let (outbox, id) = (
+        format!("{{stockade:0}}:{}:outbox", health.epoch),
+        format!("{}-{}", health.epoch, health.seq + 1),
+    );
+    let _: String = server.run(&["XADD", &outbox, &id, "tag", "x", "e", "y"]);
+    for _ in 0..1_000 {
+        if store.health().decided.epoch > health.epoch {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    store.reserve("o-1", "alice").line("A/1", 1).await.unwrap();
+    store.confirm("o-1").await.unwrap();
+    assert!(store.health().decided.epoch > health.epoch);
+    assert_clean(&store).await;
+    store.close().await.unwrap();
+}

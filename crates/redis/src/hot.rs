@@ -84,6 +84,7 @@ impl Hot {
                 seq: count("seq")?,
                 tag,
             },
+            base: count("base_seq")?,
             open: count("open")? == 1,
             chunks: count("chunks")?,
             clock: Millis::try_from(count("clock")?).map_err(|_| broken("clock"))?,

@@ -189,6 +189,8 @@ pub struct SweepReply {
 pub struct MetaState {
     /// Its tip.
     pub tip: Position,
+    /// The number of the entry up to which the outbox was trimmed, or where the epoch starts.
+    pub base: u64,
     /// Whether commands are taken.
     pub open: bool,
     /// Chunks loaded.

@@ -126,6 +126,8 @@ pub(super) enum Trouble {
     Look(String),
     /// The epoch must be built anew.
     Rebuild(String),
+    /// Redis knows of recorded entries that the ledger does not have: nothing may be done until somebody has looked.
+    Restored(String),
     /// The ledger takes no more from this process.
     Broken(String),
 }
@@ -155,7 +157,7 @@ impl Trouble {
     /// Whether trying again cannot help while a store is opened: somebody must change something.
     fn is_final(&self) -> bool {
         match self {
-            Self::Redis(_) | Self::Broken(_) => true,
+            Self::Redis(_) | Self::Broken(_) | Self::Restored(_) => true,
             Self::Ledger(error) => !error.is_transient(),
             Self::Look(_) | Self::Rebuild(_) => false,
         }
@@ -167,7 +169,9 @@ impl From<Trouble> for StartError {
         match trouble {
             Trouble::Redis(error) => Self::Redis(error),
             Trouble::Ledger(error) => Self::Ledger(error),
-            Trouble::Look(why) | Trouble::Rebuild(why) | Trouble::Broken(why) => Self::Chain(why),
+            Trouble::Look(why) | Trouble::Rebuild(why) | Trouble::Restored(why) | Trouble::Broken(why) => {
+                Self::Chain(why)
+            }
         }
     }
 }
@@ -177,7 +181,7 @@ impl std::fmt::Display for Trouble {
         match self {
             Self::Redis(error) => error.fmt(f),
             Self::Ledger(error) => error.fmt(f),
-            Self::Look(why) | Self::Rebuild(why) | Self::Broken(why) => why.fmt(f),
+            Self::Look(why) | Self::Rebuild(why) | Self::Restored(why) | Self::Broken(why) => why.fmt(f),
         }
     }
 }
@@ -252,6 +256,9 @@ impl Keeper {
                     tracing::error!(%why, "the state in Redis must be built anew from the ledger");
                     reason = Some(why.clone());
                 }
+                Trouble::Restored(why) => {
+                    tracing::error!(%why, "Redis is ahead of the ledger; nothing is taken");
+                }
                 Trouble::Redis(error) => tracing::warn!(%error, "no word from Redis; trying again"),
                 Trouble::Ledger(error) => tracing::warn!(%error, "no word from the ledger; trying again"),
             }
@@ -305,18 +312,8 @@ impl Keeper {
             }
             other => other?,
         };
-        if let Some(found) = &meta
-            && found.tip.epoch > row.epoch
-        {
-            // The ledger's epoch is raised before a node's is. Read again, since that was before.
-            let again = self.ledger.row(self.shard)?;
-            if again.is_some_and(|again| again.epoch >= found.tip.epoch) {
-                return Err(Trouble::Look("a new epoch".into()));
-            }
-            return Err(Trouble::Look(format!(
-                "Redis is at epoch {}, the ledger only at {}: the ledger was restored from a backup, or this is                  another shop's Redis; use the right ledger, or another --redis-prefix",
-                found.tip.epoch, row.epoch
-            )));
+        if let Some(found) = &meta {
+            self.not_ahead(&row, found)?;
         }
         let belongs = row.mode == ShardMode::Hot
             && meta.as_ref().is_some_and(|found| {
@@ -341,6 +338,36 @@ impl Keeper {
         self.row = self.rebuild(&row, &why).await?;
         self.watched = None;
         Ok(true)
+    }
+
+    /// The ledger's epoch is raised before a node's is, and an entry is recorded before it is trimmed: a node that is
+    /// ahead in either shows that the ledger lost what it had recorded.
+    fn not_ahead(&self, row: &ShardRow, found: &MetaState) -> Result<(), Trouble> {
+        let is_ahead = |row: &ShardRow| (found.tip.epoch, found.base) > (row.epoch, row.cursor);
+        let newer = found.tip.epoch > row.epoch;
+        if found.tip.epoch < row.epoch || !is_ahead(row) {
+            return Ok(());
+        }
+        // The row was read before the node.
+        let again = self.ledger.row(self.shard)?;
+        if again.is_some_and(|again| !is_ahead(&again)) {
+            return Err(Trouble::Look("the ledger went on".into()));
+        }
+        let (node, ledger) = if newer {
+            (
+                format!("epoch {}", found.tip.epoch),
+                format!("epoch {}", row.epoch),
+            )
+        } else {
+            (
+                format!("recorded entry {}", found.base),
+                format!("entry {}", row.cursor),
+            )
+        };
+        Err(Trouble::Restored(format!(
+            "Redis is at {node}, the ledger only at {ledger}: the ledger was restored from a backup, or this is another \
+             shop's Redis; use the right ledger, or another --redis-prefix"
+        )))
     }
 
     /// Whether the rebuild of another process has not moved for too long. A little longer for some than for others, so

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use stockade_core::{Entry, Millis, Position};
 use stockade_ledger::{Keep, Leasing, LedgerError, RecordError, ShardMode};
-use stockade_redis::{Decided, KeptIds};
+use stockade_redis::{CallError, Decided, KeptIds, Stale};
 
 use super::keeper::{Keeper, News, Trouble};
 use crate::names;
@@ -93,7 +93,12 @@ impl Keeper {
     /// Renews the lease if it is due, records one group, takes care of what is due; how many entries were recorded.
     async fn step(&mut self, ahead: &mut Option<Vec<Entry>>) -> Result<usize, Trouble> {
         if self.lease.is_due() {
+            let before = (self.row.cursor, self.row.tag);
             self.renew()?;
+            if (self.row.cursor, self.row.tag) != before {
+                // What was read ahead may end before it.
+                *ahead = None;
+            }
         }
         if !self.lease.mine {
             *ahead = None;
@@ -103,7 +108,13 @@ impl Keeper {
             Some(read) => read,
             None => self.read(self.row.cursor).await?,
         };
-        let run = self.follow(read)?;
+        let run = match self.follow(read) {
+            Ok(run) => run,
+            Err(why) => {
+                self.forked(why)?;
+                return Ok(0);
+            }
+        };
         if run.is_empty() {
             self.care().await?;
             return Ok(0);
@@ -169,33 +180,56 @@ impl Keeper {
     }
 
     async fn read(&self, from: u64) -> Result<Vec<Entry>, Trouble> {
-        match self.hot.read(self.row.epoch, from, GROUP_ENTRIES).await? {
-            Decided::Done { value, .. } => Ok(value),
-            Decided::Stale(stale) => Err(Trouble::Look(format!("reading the outbox: {stale:?}"))),
+        match self.hot.read(self.row.epoch, from, GROUP_ENTRIES).await {
+            Ok(Decided::Done { value, .. }) => Ok(value),
+            Ok(Decided::Stale(Stale::Damaged)) => {
+                Err(Trouble::Rebuild("the outbox was damaged from outside".into()))
+            }
+            Ok(Decided::Stale(stale)) => Err(Trouble::Look(format!("reading the outbox: {stale:?}"))),
+            // It will not become readable by reading it again.
+            Err(CallError::Unreadable { place, message }) => {
+                Err(Trouble::Rebuild(format!("{place} cannot be read: {message}")))
+            }
+            Err(error) => Err(error.into()),
         }
     }
 
-    /// The entries after the ledger's cursor, if they continue its chain; otherwise the chain is forked.
-    fn follow(&self, read: Vec<Entry>) -> Result<Vec<Entry>, Trouble> {
+    /// What was read does not follow what is recorded. Another process may have recorded and trimmed more since the row
+    /// was read, say while this one stood still: then it is read again from there.
+    fn forked(&mut self, why: String) -> Result<(), Trouble> {
+        match self.ledger.row(self.shard)? {
+            Some(row) if row.epoch == self.row.epoch && row.mode == ShardMode::Hot => {
+                if (row.cursor, row.tag) == (self.row.cursor, self.row.tag) {
+                    return Err(Trouble::Rebuild(why));
+                }
+                self.row = row;
+                Ok(())
+            }
+            other => Err(Trouble::Look(format!("the ledger went on to {other:?}"))),
+        }
+    }
+
+    /// The entries after the ledger's cursor, if they continue its chain; otherwise why they do not.
+    fn follow(&self, read: Vec<Entry>) -> Result<Vec<Entry>, String> {
         let mut entries = read.into_iter().skip_while(|entry| entry.seq < self.row.cursor);
         let first = entries.next();
         let found = first.as_ref().map(|first| (first.seq, first.tag));
         if found != Some((self.row.cursor, self.row.tag)) {
-            return Err(Trouble::Rebuild(format!(
+            return Err(format!(
                 "the chain in Redis is not the one that is recorded: entry {} is {:?} there, and recorded as {:016x}",
                 self.row.cursor,
                 first.map(|first| format!("{} {:016x}", first.seq, first.tag)),
                 self.row.tag
-            )));
+            ));
         }
         let mut run: Vec<Entry> = Vec::new();
         let (mut seq, mut tag) = (self.row.cursor, self.row.tag);
         for entry in entries {
             if entry.epoch != self.row.epoch || entry.seq != seq + 1 || entry.prev != tag {
-                return Err(Trouble::Rebuild(format!(
+                return Err(format!(
                     "entry {} in Redis does not follow entry {seq}",
                     entry.seq
-                )));
+                ));
             }
             (seq, tag) = (entry.seq, entry.tag);
             run.push(entry);

@@ -86,8 +86,6 @@ pub(super) fn again(
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
     use stockade_core::{Digest, Effect, Mode, Reason, Reservation};
 
     use super::*;
@@ -107,7 +105,7 @@ mod tests {
                 before: (*verb != Verb::Reserve).then_some(Status::Pending),
                 after: Reservation {
                     tenant: Id::default_name(),
-                    id: Id::new(*id).unwrap(),
+                    id: Id::new(id).unwrap(),
                     digest: Digest(0),
                     owner: None,
                     mode: Mode::Reserve,

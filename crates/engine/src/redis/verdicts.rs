@@ -11,7 +11,6 @@ use super::conductor::{CallEnd, Chore, Conductor};
 use super::job::{Job, Kept, To};
 use super::waiting::Tip;
 use super::{desk, numbers};
-use crate::error::Error;
 use crate::tier::Answered;
 
 /// How often the ledger is asked for one command.
@@ -330,8 +329,9 @@ impl Conductor {
             self.give_up(job, why.clone());
         }
         if questions.row {
+            // An earlier send of it may have been executed; and what is kept is asked for until it is granted or lost.
             for job in self.refusals.take_asked() {
-                self.answer(job, Err(Error::Unavailable { why: why.clone() }));
+                self.give_up(job, why.clone());
             }
         }
     }
