@@ -43,9 +43,18 @@ pub(crate) fn runtime() -> std::io::Result<Runtime> {
 impl Bench {
     /// A new store with `skus` SKUs of `units` units each.
     pub(crate) fn open(skus: u64, units: u64) -> Result<Self, Failure> {
+        Self::open_with(|folder| Options::new(folder), skus, units)
+    }
+
+    /// The same with options of its own, which are told the data folder.
+    pub(crate) fn open_with(
+        options: impl FnOnce(&std::path::Path) -> Options,
+        skus: u64,
+        units: u64,
+    ) -> Result<Self, Failure> {
         let folder = tempfile::Builder::new().prefix("stockade-bench-").tempdir()?;
         let runtime = runtime()?;
-        let store = runtime.block_on(Options::new(folder.path().join("data")).open())?;
+        let store = runtime.block_on(options(&folder.path().join("data")).open())?;
         let commands = (0..skus)
             .map(|n| supply(n, units))
             .collect::<Result<Vec<_>, _>>()?;
@@ -56,6 +65,18 @@ impl Bench {
             runtime,
             store,
             folder,
+        })
+    }
+
+    /// A store on a folder that others may have open too.
+    pub(crate) fn on(options: Options) -> Result<Self, Failure> {
+        let runtime = runtime()?;
+        let store = runtime.block_on(options.open())?;
+        Ok(Self {
+            runtime,
+            store,
+            // Its own, and empty.
+            folder: tempfile::Builder::new().prefix("stockade-bench-").tempdir()?,
         })
     }
 

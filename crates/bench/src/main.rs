@@ -14,6 +14,7 @@ mod rounds;
 mod scripts;
 mod sold_out;
 mod start_up;
+mod tier;
 mod wire;
 
 use std::process::ExitCode;
@@ -55,6 +56,11 @@ enum What {
     Scripts(scripts::Args),
     /// Start-up with many live reservations.
     StartUp(start_up::Args),
+    /// The hot tier on Redis, on a private server.
+    Redis(tier::Args),
+    /// One process of a measurement with several.
+    #[command(hide = true)]
+    Worker(tier::Work),
     /// The server that answers a constant.
     #[command(hide = true)]
     Constant,
@@ -83,6 +89,8 @@ fn run(what: What) -> Result<(), Failure> {
         What::Memory(args) => memory::run(&args),
         What::Scripts(args) => scripts::run(&args),
         What::StartUp(args) => start_up::run(&args),
+        What::Redis(args) => tier::run(&args),
+        What::Worker(work) => work.run(),
         What::Constant => constant::run(),
         What::All => {
             library::run(&defaults()?)?;
