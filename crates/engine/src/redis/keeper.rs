@@ -191,6 +191,7 @@ impl std::fmt::Display for Trouble {
 pub(super) struct Keeper {
     pub(super) hot: Hot,
     pub(super) ledger: Arc<dyn SharedLedger>,
+    pub(super) writer: super::writer::Writer,
     pub(super) shard: u32,
     /// Names this run of this process.
     pub(super) owner: String,

@@ -32,6 +32,7 @@ mod standing;
 mod survivors;
 mod verdicts;
 mod waiting;
+mod writer;
 
 use std::sync::Arc;
 use std::thread::{JoinHandle, ThreadId};
@@ -263,6 +264,10 @@ fn keep(parts: Parts, desk: Arc<keeper::Desk>, out: Sender, opened: oneshot::Sen
         Ok(runtime) => runtime,
         Err(error) => return drop(opened.send(Err(error.into()))),
     };
+    let writer = match writer::Writer::start(parts.ledger.clone()) {
+        Ok(writer) => writer,
+        Err(error) => return drop(opened.send(Err(error.into()))),
+    };
     let told = out.clone();
     let keeping = std::panic::AssertUnwindSafe(|| {
         runtime.block_on(async {
@@ -274,6 +279,7 @@ fn keep(parts: Parts, desk: Arc<keeper::Desk>, out: Sender, opened: oneshot::Sen
             let keeper = Keeper {
                 hot,
                 ledger: parts.ledger,
+                writer,
                 shard: parts.shard,
                 owner: format!("process {} run {:016x}", std::process::id(), tags.next()),
                 late_confirm: parts.late_confirm,

@@ -249,14 +249,12 @@ impl Keeper {
         };
         let time = last.at;
         let began = Instant::now();
-        let (ledger, entries) = (Arc::clone(&self.ledger), Arc::new(run));
-        let writing = Arc::clone(&entries);
-        let recording = tokio::task::spawn_blocking(move || ledger.record(&writing));
+        let entries = Arc::new(run);
+        let recording = self.writer.write(Arc::clone(&entries));
         let (recorded, next) = tokio::join!(recording, self.hot.read(at.epoch, at.seq, GROUP_ENTRIES));
         let took = began.elapsed();
         metrics::histogram!(names::COMMIT_SECONDS).record(took.as_secs_f64());
-        let recorded =
-            recorded.map_err(|error| Trouble::Broken(format!("recording failed with a panic: {error}")))?;
+        let recorded = recorded.ok_or_else(|| Trouble::Broken("recording failed with a panic".into()))?;
         count_commit(&recorded);
         if let Err(error) = recorded {
             self.not_recorded(error, &entries).await?;
