@@ -9,7 +9,7 @@ use stockade_core::{
     Command, Done, Id, LateConfirm, Position, Record, Reservation, SkuRecord, Space, StockRecord,
 };
 use stockade_ledger::{
-    Finding, Ledger, LedgerCare, LedgerError, MovementPage, MovementQuery, ReservationQuery, Sqlite, View,
+    Finding, Ledger, LedgerCare, LedgerError, Movement, MovementPage, MovementQuery, ReservationQuery, Sqlite, View,
 };
 use tokio::sync::oneshot;
 
@@ -382,6 +382,17 @@ impl Stockade {
             ids.iter().map(find).collect()
         })
         .await
+    }
+
+    /// Recorded movements of every tenant after a number, oldest first, each with its tenant: for whoever follows what
+    /// happens. None ever comes in below one that was read.
+    pub async fn movements_after(&self, after: i64, limit: usize) -> Result<Vec<(Id, Movement)>, Error> {
+        self.read(move |view| view.movements_after(after, limit)).await
+    }
+
+    /// The numbers of the oldest and the newest recorded movement.
+    pub async fn movement_range(&self) -> Result<Option<(i64, i64)>, Error> {
+        self.read(|view| view.movement_range()).await
     }
 
     /// Recorded movements, newest first.

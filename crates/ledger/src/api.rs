@@ -75,6 +75,11 @@ pub trait View: Send {
     fn recorded(&self, shard: u32, asked: &[Position]) -> Result<Vec<Recorded>, LedgerError>;
     /// SKUs of a tenant in the order of their bytes, after `after`, at most `limit`.
     fn sku_page(&self, tenant: &Id, after: Option<&Id>, limit: usize) -> Result<Vec<SkuRecord>, LedgerError>;
+    /// Movements of every tenant after a number, oldest first, at most `limit`, each with its tenant. A movement gets its
+    /// number with the transaction that records it, so that none ever comes in below one that was read.
+    fn movements_after(&self, after: i64, limit: usize) -> Result<Vec<(Id, Movement)>, LedgerError>;
+    /// The numbers of the oldest and the newest movement that is kept; `None`: there is none.
+    fn movement_range(&self) -> Result<Option<(i64, i64)>, LedgerError>;
     /// Movements, newest first.
     fn movements(&self, query: &MovementQuery) -> Result<MovementPage, LedgerError>;
     /// Reservations, newest first.

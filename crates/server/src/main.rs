@@ -42,6 +42,8 @@ enum Command {
     Reservation(cli::reservation::Reservation),
     /// Who changed what and why, newest first.
     Movements(Box<cli::movements::Args>),
+    /// What happens, as it is recorded: one JSON object a line.
+    Events(Box<cli::events::Args>),
     /// Compare what decides with what is recorded, and that with its own history.
     Audit(cli::audit::Args),
     Backup(cli::backup::BackupArgs),
@@ -78,6 +80,7 @@ fn main() -> ExitCode {
         Command::Stock(command) => on_all_cores(cli::stock::run(command)),
         Command::Reservation(command) => on_all_cores(cli::reservation::run(command)),
         Command::Movements(args) => on_all_cores(cli::movements::run(*args)),
+        Command::Events(args) => on_all_cores(cli::events::run(*args)),
         Command::Audit(args) => on_all_cores(cli::audit::run(args)),
         Command::Backup(args) => on_all_cores(cli::backup::backup(args)),
         Command::Restore(args) => cli::backup::restore(&args),

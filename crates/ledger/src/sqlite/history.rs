@@ -6,13 +6,22 @@
 
 use std::collections::HashSet;
 
-use rusqlite::{OptionalExtension, params};
-use stockade_core::{Counters, Millis, Reservation, Status};
+use rusqlite::{OptionalExtension, Row, params};
+use stockade_core::{Counters, Id, Millis, Reservation, Status};
 
 use super::codes::{self, DEDUCT, RESERVE};
 use super::prune;
 use super::reader::Reader;
 use crate::api::{Movement, MovementPage, MovementQuery, ReservationQuery};
+
+/// The columns of a movement, in the order that [`Reader::movement_row`] reads, its tenant last, and where they are from.
+macro_rules! movement_columns {
+    () => {
+        "m.at, m.kind, m.actor, m.reason, r.id, r.owner, m.command, m.sku, m.location, m.on_hand_by, m.reserved_by, \
+         m.sold_by, m.on_hand, m.reserved, m.sold, m.safety_stock, m.version, m.number, ifnull(r.tenant, s.tenant) \
+         FROM movements m LEFT JOIN reservations r ON r.n = m.reservation LEFT JOIN skus s ON s.n = m.sku"
+    };
+}
 
 /// Numbers above `low`, at most `high`.
 #[derive(Clone, Copy, Debug)]
@@ -125,50 +134,80 @@ impl Reader {
     }
 
     fn movement(&self, number: i64, tenant: i64) -> rusqlite::Result<Option<Movement>> {
-        let mut select = self.conn.prepare_cached(
-            "SELECT m.at, m.kind, m.actor, m.reason, r.id, r.owner, m.command, m.sku, m.location, m.on_hand_by, \
-             m.reserved_by, m.sold_by, m.on_hand, m.reserved, m.sold, m.safety_stock, m.version \
-             FROM movements m LEFT JOIN reservations r ON r.n = m.reservation LEFT JOIN skus s ON s.n = m.sku \
-             WHERE m.number = ?1 AND ifnull(r.tenant, s.tenant) = ?2",
-        )?;
+        let mut select = self.conn.prepare_cached(concat!(
+            "SELECT ",
+            movement_columns!(),
+            " WHERE m.number = ?1 AND ifnull(r.tenant, s.tenant) = ?2"
+        ))?;
         select
-            .query_row([number, tenant], |row| {
-                let text = |at: usize| {
-                    row.get_ref(at)?
-                        .as_str_or_null()?
-                        .map(|text| codes::id(at, text))
-                        .transpose()
-                };
-                let sku: Option<i64> = row.get(7)?;
-                let location: Option<i64> = row.get(8)?;
-                let after = match row.get::<_, Option<i64>>(12)? {
-                    Some(on_hand) => Some(Counters {
-                        on_hand: codes::count(12, on_hand)?,
-                        reserved: codes::count(13, row.get(13)?)?,
-                        sold: codes::count(14, row.get(14)?)?,
-                        safety_stock: codes::count(15, row.get(15)?)?,
-                        version: codes::count(16, row.get(16)?)?,
-                    }),
-                    None => None,
-                };
-                Ok(Movement {
-                    number,
-                    at: row.get(0)?,
-                    kind: codes::kind(1, row.get(1)?)?.to_owned(),
-                    actor: self.name(row.get(2)?)?,
-                    reason: row.get(3)?,
-                    reservation: text(4)?,
-                    owner: text(5)?,
-                    command: text(6)?,
-                    sku: sku.map(|sku| self.sku(sku)).transpose()?,
-                    location: location.map(|location| self.name(location)).transpose()?,
-                    on_hand: row.get(9)?,
-                    reserved: row.get(10)?,
-                    sold: row.get(11)?,
-                    after,
-                })
-            })
+            .query_row([number, tenant], |row| self.movement_row(row))
             .optional()
+    }
+
+    fn movement_row(&self, row: &Row<'_>) -> rusqlite::Result<Movement> {
+        let text = |at: usize| {
+            row.get_ref(at)?
+                .as_str_or_null()?
+                .map(|text| codes::id(at, text))
+                .transpose()
+        };
+        let sku: Option<i64> = row.get(7)?;
+        let location: Option<i64> = row.get(8)?;
+        let after = match row.get::<_, Option<i64>>(12)? {
+            Some(on_hand) => Some(Counters {
+                on_hand: codes::count(12, on_hand)?,
+                reserved: codes::count(13, row.get(13)?)?,
+                sold: codes::count(14, row.get(14)?)?,
+                safety_stock: codes::count(15, row.get(15)?)?,
+                version: codes::count(16, row.get(16)?)?,
+            }),
+            None => None,
+        };
+        Ok(Movement {
+            number: row.get(17)?,
+            at: row.get(0)?,
+            kind: codes::kind(1, row.get(1)?)?.to_owned(),
+            actor: self.name(row.get(2)?)?,
+            reason: row.get(3)?,
+            reservation: text(4)?,
+            owner: text(5)?,
+            command: text(6)?,
+            sku: sku.map(|sku| self.sku(sku)).transpose()?,
+            location: location.map(|location| self.name(location)).transpose()?,
+            on_hand: row.get(9)?,
+            reserved: row.get(10)?,
+            sold: row.get(11)?,
+            after,
+        })
+    }
+
+    /// Movements of all tenants after a number, oldest first. The number is the table's key: the work grows with what
+    /// comes out.
+    pub(super) fn movements_after(&self, after: i64, limit: usize) -> rusqlite::Result<Vec<(Id, Movement)>> {
+        let mut select = self.conn.prepare_cached(concat!(
+            "SELECT ",
+            movement_columns!(),
+            " WHERE m.number > ?1 ORDER BY m.number LIMIT ?2"
+        ))?;
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let mut rows = select.query([after, limit])?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
+            found.push((self.name(row.get(18)?)?, self.movement_row(row)?));
+        }
+        Ok(found)
+    }
+
+    /// The numbers of the oldest and the newest movement.
+    pub(super) fn movement_range(&self) -> rusqlite::Result<Option<(i64, i64)>> {
+        self.conn
+            .prepare_cached(
+                "SELECT (SELECT min(number) FROM movements), (SELECT max(number) FROM movements)",
+            )?
+            .query_row([], |row| {
+                let both: (Option<i64>, Option<i64>) = (row.get(0)?, row.get(1)?);
+                Ok(both.0.zip(both.1))
+            })
     }
 
     /// The movements of a reservation, newest first.

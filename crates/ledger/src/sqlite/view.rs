@@ -15,7 +15,7 @@ use super::index;
 use super::reader::Reader;
 use super::{history, lookup, query};
 use crate::api::{
-    Finding, Found, LedgerError, MovementPage, MovementQuery, ReservationQuery, ShardRow, View,
+    Finding, Found, LedgerError, Movement, MovementPage, MovementQuery, ReservationQuery, ShardRow, View,
 };
 use crate::sharing::{FoundMany, FoundSku, Key, Recorded};
 
@@ -177,6 +177,14 @@ impl View for SqliteView {
 
     fn sku_page(&self, tenant: &Id, after: Option<&Id>, limit: usize) -> Result<Vec<SkuRecord>, LedgerError> {
         self.ask(|reader| query::sku_page(reader, tenant, after, limit))
+    }
+
+    fn movements_after(&self, after: i64, limit: usize) -> Result<Vec<(Id, Movement)>, LedgerError> {
+        self.ask(|reader| reader.movements_after(after, limit))
+    }
+
+    fn movement_range(&self) -> Result<Option<(i64, i64)>, LedgerError> {
+        self.ask(Reader::movement_range)
     }
 
     fn movements(&self, query: &MovementQuery) -> Result<MovementPage, LedgerError> {

@@ -442,3 +442,41 @@ fn a_tenant_sees_its_own_rows_only() {
         }
     }
 }
+
+/// Upwards, in pages, with each movement's tenant; what is recorded later comes after what was read.
+#[test]
+fn movements_are_followed_by_their_numbers() {
+    in_every_filling(|view, _| {
+        let all = view.movements_after(0, 1_000).unwrap();
+        let numbers: Vec<i64> = all.iter().map(|(_, one)| one.number).collect();
+        assert!(!numbers.is_empty() && numbers.is_sorted_by(|one, next| one < next));
+        assert_eq!(
+            view.movement_range().unwrap(),
+            Some((numbers[0], numbers[numbers.len() - 1]))
+        );
+        let mut down = view.movements(&all_movements()).unwrap().movements;
+        down.reverse();
+        let up: Vec<_> = all.iter().map(|(_, one)| one.clone()).collect();
+        assert_eq!(up, down);
+        assert!(all.iter().all(|(tenant, _)| *tenant == Id::default_name()));
+        let mut paged = Vec::new();
+        while let Some((_, last)) = paged
+            .last()
+            .or(Some(&all[0]))
+            .filter(|(_, last)| last.number < numbers[numbers.len() - 1])
+        {
+            let after = if paged.is_empty() { 0 } else { last.number };
+            paged.extend(view.movements_after(after, 2).unwrap());
+        }
+        assert_eq!(paged, all);
+    });
+    let (_folder, ledger, _) = fresh();
+    let view = ledger.view().unwrap();
+    assert_eq!(
+        (
+            view.movement_range().unwrap(),
+            view.movements_after(0, 10).unwrap()
+        ),
+        (None, Vec::new())
+    );
+}

@@ -5,6 +5,7 @@ pub(crate) mod backup;
 mod client;
 mod connect;
 pub(crate) mod doctor;
+pub(crate) mod events;
 mod export;
 mod folder;
 mod import;

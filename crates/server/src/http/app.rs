@@ -14,6 +14,7 @@ use tokio::time::timeout;
 
 use super::access::{Access, Caller};
 use super::answer::{self, Answer};
+use super::events::Hub;
 use super::json::{self, Object};
 use super::mark::{AccessLog, Mark};
 use super::metrics::{Metrics, Route};
@@ -38,6 +39,8 @@ pub(crate) struct Limits {
 pub(crate) struct App {
     pub(crate) store: Stockade,
     pub(crate) metrics: Metrics,
+    /// What happens, for whoever listens.
+    pub(crate) events: Arc<Hub>,
     /// Each audit holds a copy of the shard and reads the whole ledger: one at a time.
     auditing: Arc<Semaphore>,
     limits: Limits,
@@ -67,6 +70,7 @@ impl App {
         rules: Rules,
     ) -> Arc<Self> {
         Arc::new(Self {
+            events: Hub::new(store.clone()),
             store,
             metrics,
             auditing: Arc::new(Semaphore::new(1)),
@@ -143,6 +147,11 @@ impl App {
             request.extensions_mut().insert(key);
         }
         Ok(())
+    }
+
+    /// Whether a request whose answer never ends may go on: its key may have been revoked meanwhile.
+    pub(crate) fn may_go_on(&self, route: Route, headers: &HeaderMap) -> bool {
+        self.access.check(route, headers, || self.store.now()).is_ok()
     }
 
     /// In whose name a request is done.

@@ -7,6 +7,7 @@ mod body;
 mod code;
 mod dashboard;
 mod docs;
+mod events;
 mod guarded;
 mod import;
 mod json;

@@ -224,8 +224,18 @@ impl Query {
 
     /// `true` or `false`; false when not given.
     pub(crate) fn flag(&mut self, name: &'static str) -> Result<bool, Problem> {
+        self.flag_or(name, false)
+    }
+
+    /// `true` or `false`.
+    pub(crate) fn flag_or(&mut self, name: &'static str, otherwise: bool) -> Result<bool, Problem> {
         const WORDS: super::kind::Choice<bool> = super::kind::Choice(&[("true", true), ("false", false)]);
-        Ok(self.word(name, &WORDS)?.unwrap_or(false))
+        Ok(self.word(name, &WORDS)?.unwrap_or(otherwise))
+    }
+
+    /// As it was sent.
+    pub(crate) fn text(&mut self, name: &'static str) -> Option<String> {
+        self.take(name)
     }
 
     /// Why; empty when not given.

@@ -133,6 +133,7 @@ async fn serve(config: Config, json: bool) -> Result<(), String> {
     tracing::info!(within_ms = config.drain_within.as_millis(), "stopping");
     // Nobody may be left to hear it.
     stop.send_replace(true);
+    app.events.stop();
     let ending = async {
         accepting.await.map_err(|e| format!("the listener broke: {e}"))?;
         let cut = connections.drain(config.drain_within).await;

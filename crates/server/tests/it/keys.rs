@@ -429,3 +429,42 @@ fn a_drill_can_be_run_against_a_service_with_keys() {
     let (code, said) = run(Some(&made));
     assert_eq!(code, Some(0), "{said}");
 }
+
+/// Files and events live in the key's tenant like everything else.
+#[test]
+fn files_and_events_are_of_one_tenant() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let one = create(&data, "one", "shop-1", "stock,read");
+    let two = create(&data, "two", "shop-2", "stock,read");
+    let service = Service::on(&data, &[]);
+    let import = |key: &str, units: u32| {
+        let bearer = format!("Bearer {key}");
+        let headers = [("authorization", bearer.as_str()), ("content-type", "text/csv")];
+        let file = format!("sku,on_hand\nA,{units}\n");
+        let path = "/v1/stock/import?as=target&id=same";
+        service.call("POST", path, &headers, file.as_bytes()).json()["created"].clone()
+    };
+    assert_eq!((import(&one, 1), import(&two, 2)), (1.into(), 1.into()));
+    for (key, units, actor) in [(&one, "1", "one"), (&two, "2", "two")] {
+        let stock = with(&service, key, "GET", "/v1/stock/export", "").text;
+        assert_eq!(
+            stock.lines().nth(1).unwrap(),
+            format!("A,default,{units},0,0,0,{units},1")
+        );
+        let moved = with(&service, key, "GET", "/v1/movements/export", "").text;
+        assert!(
+            moved.lines().count() == 2 && moved.contains(&format!(",set,{actor},")),
+            "{moved}"
+        );
+        let mut command = Command::new(BINARY);
+        command
+            .args(["events", "--url", &service.url()])
+            .env("STOCKADE_KEY", key);
+        let told = String::from_utf8(command.output().unwrap().stdout).unwrap();
+        assert!(
+            told.lines().count() == 1 && told.contains(&format!("\"actor\":\"{actor}\"")),
+            "{told}"
+        );
+    }
+}

@@ -14,6 +14,7 @@ mod connections;
 mod dashboard;
 mod docs;
 mod document;
+mod events;
 mod export;
 mod gate;
 mod import;

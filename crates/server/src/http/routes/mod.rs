@@ -1,6 +1,7 @@
 //! The routes. Each handler is documented where it stands, and the document is made from the same list.
 
 mod backup;
+mod events;
 mod export;
 mod import;
 mod overview;
@@ -46,6 +47,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .routes(routes!(stock::transfer))
         .routes(routes!(overview::overview))
         .routes(routes!(system::movements))
+        .routes(routes!(events::events))
         .routes(routes!(system::audit))
         .routes(routes!(backup::backup))
         .routes(routes!(system::metrics))
