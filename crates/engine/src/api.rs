@@ -9,7 +9,7 @@ use stockade_core::{
     Command, Done, Id, LateConfirm, Position, Record, Reservation, SkuRecord, Space, StockRecord,
 };
 use stockade_ledger::{
-    Finding, Ledger, LedgerCare, LedgerError, Movement, MovementPage, MovementQuery, ReservationQuery, Sqlite, View,
+    Finding, Ledger, LedgerCare, LedgerError, Movement, MovementPage, MovementQuery, MovementsKept, ReservationQuery, Sqlite, View,
 };
 use tokio::sync::oneshot;
 
@@ -390,9 +390,9 @@ impl Stockade {
         self.read(move |view| view.movements_after(after, limit)).await
     }
 
-    /// The numbers of the oldest and the newest recorded movement.
-    pub async fn movement_range(&self) -> Result<Option<(i64, i64)>, Error> {
-        self.read(|view| view.movement_range()).await
+    /// Which movements are kept.
+    pub async fn movements_kept(&self) -> Result<MovementsKept, Error> {
+        self.read(|view| view.movements_kept()).await
     }
 
     /// Recorded movements, newest first.

@@ -78,8 +78,8 @@ pub trait View: Send {
     /// Movements of every tenant after a number, oldest first, at most `limit`, each with its tenant. A movement gets its
     /// number with the transaction that records it, so that none ever comes in below one that was read.
     fn movements_after(&self, after: i64, limit: usize) -> Result<Vec<(Id, Movement)>, LedgerError>;
-    /// The numbers of the oldest and the newest movement that is kept; `None`: there is none.
-    fn movement_range(&self) -> Result<Option<(i64, i64)>, LedgerError>;
+    /// Which movements are kept.
+    fn movements_kept(&self) -> Result<MovementsKept, LedgerError>;
     /// Movements, newest first.
     fn movements(&self, query: &MovementQuery) -> Result<MovementPage, LedgerError>;
     /// Reservations, newest first.
@@ -134,6 +134,15 @@ pub struct MovementPage {
     pub movements: Vec<Movement>,
     /// Where the next page starts; `None`: there is none.
     pub next_before: Option<i64>,
+}
+
+/// Which movements are kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MovementsKept {
+    /// Every movement with a larger number is there; of the others retention may have let some go.
+    pub complete_after: i64,
+    /// The newest number; 0 before the first.
+    pub newest: i64,
 }
 
 /// One movement: who changed what, why, and the counters after.

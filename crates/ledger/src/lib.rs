@@ -9,7 +9,7 @@ mod sharing;
 mod sqlite;
 
 pub use api::{
-    Finding, Found, Ledger, LedgerError, Movement, MovementPage, MovementQuery, RecordError,
+    Finding, Found, Ledger, LedgerError, Movement, MovementPage, MovementQuery, MovementsKept, RecordError,
     ReservationQuery, ShardMode, ShardRow, View,
 };
 pub use care::{

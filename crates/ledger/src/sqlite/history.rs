@@ -12,7 +12,7 @@ use stockade_core::{Counters, Id, Millis, Reservation, Status};
 use super::codes::{self, DEDUCT, RESERVE};
 use super::prune;
 use super::reader::Reader;
-use crate::api::{Movement, MovementPage, MovementQuery, ReservationQuery};
+use crate::api::{Movement, MovementPage, MovementQuery, MovementsKept, ReservationQuery};
 
 /// The columns of a movement, in the order that [`Reader::movement_row`] reads, its tenant last, and where they are from.
 macro_rules! movement_columns {
@@ -198,15 +198,15 @@ impl Reader {
         Ok(found)
     }
 
-    /// The numbers of the oldest and the newest movement.
-    pub(super) fn movement_range(&self) -> rusqlite::Result<Option<(i64, i64)>> {
+    /// Which movements are kept.
+    pub(super) fn movements_kept(&self) -> rusqlite::Result<MovementsKept> {
         self.conn
-            .prepare_cached(
-                "SELECT (SELECT min(number) FROM movements), (SELECT max(number) FROM movements)",
-            )?
+            .prepare_cached("SELECT movement, (SELECT ifnull(max(number), 0) FROM movements) FROM retention")?
             .query_row([], |row| {
-                let both: (Option<i64>, Option<i64>) = (row.get(0)?, row.get(1)?);
-                Ok(both.0.zip(both.1))
+                Ok(MovementsKept {
+                    complete_after: row.get(0)?,
+                    newest: row.get(1)?,
+                })
             })
     }
 

@@ -15,7 +15,8 @@ use super::index;
 use super::reader::Reader;
 use super::{history, lookup, query};
 use crate::api::{
-    Finding, Found, LedgerError, Movement, MovementPage, MovementQuery, ReservationQuery, ShardRow, View,
+    Finding, Found, LedgerError, Movement, MovementPage, MovementQuery, MovementsKept, ReservationQuery,
+    ShardRow, View,
 };
 use crate::sharing::{FoundMany, FoundSku, Key, Recorded};
 
@@ -183,8 +184,8 @@ impl View for SqliteView {
         self.ask(|reader| reader.movements_after(after, limit))
     }
 
-    fn movement_range(&self) -> Result<Option<(i64, i64)>, LedgerError> {
-        self.ask(Reader::movement_range)
+    fn movements_kept(&self) -> Result<MovementsKept, LedgerError> {
+        self.ask(Reader::movements_kept)
     }
 
     fn movements(&self, query: &MovementQuery) -> Result<MovementPage, LedgerError> {

@@ -1,7 +1,7 @@
 //! Every question, with everything in the tail and with everything in the deferred tables.
 
 use stockade_core::{Id, Mode, Status, Verb};
-use stockade_ledger::{Ledger, MovementQuery, ReservationQuery, Sqlite, View};
+use stockade_ledger::{Ledger, MovementQuery, MovementsKept, ReservationQuery, Sqlite, View};
 
 use crate::support::{Book, by_hand, fresh, id};
 
@@ -450,10 +450,11 @@ fn movements_are_followed_by_their_numbers() {
         let all = view.movements_after(0, 1_000).unwrap();
         let numbers: Vec<i64> = all.iter().map(|(_, one)| one.number).collect();
         assert!(!numbers.is_empty() && numbers.is_sorted_by(|one, next| one < next));
-        assert_eq!(
-            view.movement_range().unwrap(),
-            Some((numbers[0], numbers[numbers.len() - 1]))
-        );
+        let kept = MovementsKept {
+            complete_after: 0,
+            newest: numbers[numbers.len() - 1],
+        };
+        assert_eq!(view.movements_kept().unwrap(), kept);
         let mut down = view.movements(&all_movements()).unwrap().movements;
         down.reverse();
         let up: Vec<_> = all.iter().map(|(_, one)| one.clone()).collect();
@@ -472,11 +473,6 @@ fn movements_are_followed_by_their_numbers() {
     });
     let (_folder, ledger, _) = fresh();
     let view = ledger.view().unwrap();
-    assert_eq!(
-        (
-            view.movement_range().unwrap(),
-            view.movements_after(0, 10).unwrap()
-        ),
-        (None, Vec::new())
-    );
+    assert_eq!(view.movements_kept().unwrap(), MovementsKept::default());
+    assert_eq!(view.movements_after(0, 10).unwrap(), Vec::new());
 }

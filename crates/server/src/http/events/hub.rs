@@ -78,7 +78,7 @@ impl Hub {
         let newest = if self.tail().is_running {
             None
         } else {
-            Some(self.store.movement_range().await?.map_or(0, |(_, newest)| newest))
+            Some(self.store.movements_kept().await?.newest)
         };
         let mut tail = self.tail();
         let listening = self.pages.subscribe();

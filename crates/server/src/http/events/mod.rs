@@ -64,7 +64,6 @@ impl Listener {
                 Some(after) => after,
                 None => Place::behind(head),
             };
-            self.check_gap(at).await?;
             at = self.catch_up(at, head).await?;
             self.after = Some(at);
             if !self.follow {
@@ -107,6 +106,8 @@ impl Listener {
         let stopping = self.hub.stopping();
         // The movement of the place itself may have further events.
         let mut read = at.number.saturating_sub(1);
+        // Up to where it is known, or was said, what is gone.
+        let mut complete = at.number;
         while read < head {
             if *stopping.borrow() {
                 return Err(End::Said("the service is stopping; go on after the last id"));
@@ -117,6 +118,19 @@ impl Listener {
                 .movements_after(read, PAGE)
                 .await
                 .map_err(|_| UNREADABLE)?;
+            // Asked after the page was read, so that nothing can go in between.
+            let kept = self.hub.store().movements_kept().await.map_err(|_| UNREADABLE)?;
+            if kept.complete_after > complete.max(read) {
+                let (after, complete_after) = (complete.max(read), kept.complete_after);
+                complete = complete_after;
+                self.send(format!(
+                    "event: gap
+data: {{\"kind\":\"gap\",\"after\":{after},\"complete_after\":{complete_after}}}
+
+"
+                ))
+                .await?;
+            }
             let Some((_, last)) = page.last() else { break };
             read = last.number;
             at = self.send_page(&page, at).await?;
@@ -139,21 +153,6 @@ impl Listener {
         }
         let last = page.last().map(|(_, last)| Place::behind(last.number));
         Ok(last.map_or(at, |last| last.max(at)))
-    }
-
-    /// Says so where movements right after the place are no longer kept.
-    async fn check_gap(&mut self, at: Place) -> Result<(), End> {
-        let range = self.hub.store().movement_range().await.map_err(|_| UNREADABLE)?;
-        if let Some((oldest, _)) = range
-            && oldest > at.number.saturating_add(1)
-        {
-            let after = at.number;
-            self.send(format!(
-                "event: gap\ndata: {{\"kind\":\"gap\",\"after\":{after},\"oldest\":{oldest}}}\n\n"
-            ))
-            .await?;
-        }
-        Ok(())
     }
 
     async fn send(&self, text: String) -> Result<(), End> {

@@ -54,7 +54,7 @@ pub(crate) async fn events(State(app): State<Arc<App>>, request: Request) -> Res
         });
         let after = last.transpose()?.or(after);
         // A ledger that cannot be read is a problem, not an empty stream.
-        app.ask(app.store.movement_range()).await?;
+        app.ask(app.store.movements_kept()).await?;
         let (source, body) = Pieces::new(PIECES_WAITING);
         let headers = request.headers().clone();
         let keeper = Arc::clone(&app);
