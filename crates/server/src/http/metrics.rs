@@ -128,6 +128,11 @@ impl Metrics {
         metrics::describe_gauge!("stockade_live_reservations", "Live reservations.");
         metrics::describe_gauge!("stockade_decided_entry", "The last entry decided.");
         metrics::describe_gauge!("stockade_recorded_entry", "The last entry on disk.");
+        metrics::describe_gauge!("stockade_event_listeners", "Open streams of events.");
+        metrics::describe_counter!(
+            "stockade_event_listeners_cut_total",
+            "Streams of events cut because they were read too slowly."
+        );
         metrics::describe_gauge!("stockade_ready", "1 if commands are taken.");
         Ok(Self {
             requests: Route::ALL

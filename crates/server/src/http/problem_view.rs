@@ -152,10 +152,12 @@ impl<'a> ProblemView<'a> {
     }
 
     /// What it says to people, where "nothing was changed" would not be true of the whole.
-    pub(super) fn stop(&self) -> &str {
-        self.detail
-            .strip_prefix("Nothing was changed: ")
+    pub(super) fn stop(&self) -> String {
+        let detail = self.detail.strip_prefix("Nothing was changed: ");
+        detail
             .unwrap_or(&self.detail)
+            .replace(" Nothing was changed; send it again later.", "")
+            .replace(" Nothing was changed.", "")
     }
 
     pub(super) fn refusal(&mut self, refusal: &'a Refusal) {

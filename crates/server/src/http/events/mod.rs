@@ -24,6 +24,10 @@ const READ_WITHIN: Duration = Duration::from_secs(60);
 /// A sign of life, so that proxies and clients see that the connection stands.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
+const TOO_SLOW: &str = "read too slowly and cut; go on after the last id";
+const LISTENERS: &str = "stockade_event_listeners";
+const CUT: &str = "stockade_event_listeners_cut_total";
+
 /// One listener.
 pub(crate) struct Listener {
     pub(crate) hub: Arc<Hub>,
@@ -48,7 +52,13 @@ enum End {
 impl Listener {
     /// Tells what happens until the listener goes, or has to.
     pub(crate) async fn run(mut self) {
-        if let Err(End::Said(why)) = self.tell().await {
+        metrics::gauge!(LISTENERS).increment(1.0);
+        let end = self.tell().await;
+        metrics::gauge!(LISTENERS).decrement(1.0);
+        if let Err(End::Said(why)) = end {
+            if why == TOO_SLOW {
+                metrics::counter!(CUT).increment(1);
+            }
             // A comment, which programs pass over; whoever has gone does not need it.
             let _ = self.send(format!(": {why}\n\n")).await;
         }
@@ -93,7 +103,7 @@ impl Listener {
                     // More came while it caught up than is kept for it: it reads that alone too.
                     Err(RecvError::Lagged(_)) if !caught_up => break,
                     Err(RecvError::Lagged(_)) => {
-                        return Err(End::Said("read too slowly and cut; go on after the last id"));
+                        return Err(End::Said(TOO_SLOW));
                     }
                     Err(RecvError::Closed) => return Err(End::Gone),
                 }

@@ -291,3 +291,79 @@ fn broke(why: &dyn std::fmt::Display) -> Problem {
         why: format!("the import broke: {why}"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a file means, or why it cannot be read, as text.
+    fn read(format: Format, file: &[u8], piece: usize) -> String {
+        let rules = Rules {
+            meaning: Meaning::Target,
+            force: false,
+        };
+        let mut reader = Reader::new(format, rules);
+        let pieces = file.chunks(piece).chain([&b""[..]]);
+        for piece in pieces {
+            if let Err(problem) = reader.take(piece) {
+                return problem.view().detail().to_owned();
+            }
+        }
+        format!("{:?} {:?}", reader.found, reader.ignored)
+    }
+
+    /// However a file is cut into pieces on its way, it means the same.
+    #[test]
+    fn where_a_file_is_cut_makes_no_difference() {
+        let long = "y".repeat(ROW_BYTES_MAX + 10);
+        let csv = [
+            "sku,on_hand\r\nA,1\r\n\r\n\"b\"\"c\",2\r\n\"d\ne\",3\nF,x",
+            "\u{feff}sku,on_hand,sold,revision\nA,1,0,7\nB,2,,\n",
+            "sku,on_hand\n\"never closed,1\nA,2\n",
+            "sku;on_hand\nA;1",
+            "\u{feff}",
+            "PK\u{3}\u{4}",
+            "sk",
+            &format!(
+                "sku,on_hand\n{long},1\nA,1\n\"{long}\",1\nB,{}\nC,1\n",
+                ",".repeat(80)
+            ),
+        ];
+        let lines = [
+            "{\"sku\":\"A\",\"on_hand\":1}\r\n\n  \n{\"sku\":\"é\",\"on_hand\":2,\"revision\":3}\n{",
+            "\u{feff}{\"sku\":\"A\"}",
+            "",
+            &format!("{long}\n{{\"sku\":\"A\",\"on_hand\":1}}\n{long}{long}\n"),
+        ];
+        let csv = csv.iter().map(|file| (Format::Csv, file));
+        let lines = lines.iter().map(|file| (Format::Ndjson, file));
+        for (format, file) in csv.chain(lines) {
+            let whole = read(format, file.as_bytes(), usize::MAX);
+            for piece in [1, 2, 3, 7, 1_000] {
+                assert_eq!(read(format, file.as_bytes(), piece), whole, "{format:?} {piece}");
+            }
+        }
+    }
+
+    /// Any bytes are read to their end: a row, a fault, a refusal.
+    #[test]
+    fn no_bytes_stop_the_reader() {
+        let mut random = fastrand::Rng::with_seed(7);
+        let alphabet = b"sku,on_hand\n\r\"'{}:[]\\0123456789.-\xEF\xBB\xBF\xFF\0 \t";
+        for _ in 0..3_000 {
+            let start: &[u8] = if random.bool() {
+                b"sku,on_hand,location\n"
+            } else {
+                b""
+            };
+            let mut file = start.to_vec();
+            for _ in 0..random.usize(0..200) {
+                file.push(alphabet[random.usize(0..alphabet.len())]);
+            }
+            for format in [Format::Csv, Format::Ndjson] {
+                let whole = read(format, &file, usize::MAX);
+                assert_eq!(read(format, &file, random.usize(1..20)), whole);
+            }
+        }
+    }
+}
