@@ -9,7 +9,8 @@ use stockade_core::{
     Command, Done, Id, LateConfirm, Position, Record, Reservation, SkuRecord, Space, StockRecord,
 };
 use stockade_ledger::{
-    Finding, Ledger, LedgerCare, LedgerError, Movement, MovementPage, MovementQuery, MovementsKept, ReservationQuery, Sqlite, View,
+    Finding, Ledger, LedgerCare, LedgerError, Movement, MovementPage, MovementQuery, MovementsKept,
+    ReservationQuery, Sqlite, View,
 };
 use tokio::sync::oneshot;
 
