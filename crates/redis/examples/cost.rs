@@ -3,7 +3,10 @@
 //! `cargo run --release -p stockade-redis --example cost [ORDERS] [BATCH] [SKUS]` starts a private Redis and prints both.
 //! Ids have 24 bytes, owners 12; everything is counted: ids, ends, the outbox (which is trimmed as if a recorder ran).
 #![expect(clippy::unwrap_used, reason = "a measurement that cannot go on stops")]
-#![expect(clippy::cast_precision_loss, reason = "counts of commands stay far below 2^52")]
+#![expect(
+    clippy::cast_precision_loss,
+    reason = "counts of commands stay far below 2^52"
+)]
 
 use std::time::Instant;
 

@@ -15,7 +15,7 @@
 //! | `TAG:EPOCH:returns` | hash | NAME: a return, packed |
 //! | `TAG:EPOCH:commands` | hash | NAME: a stock command, packed |
 //! | `TAG:EPOCH:ends` | zset | seconds that have a bucket, scored by themselves |
-//! | `TAG:EPOCH:end:SECOND` | list | NAMEs of reservations with an end in `(SECOND - 1, SECOND]`, in seconds |
+//! | `TAG:EPOCH:end:SECOND` | list | the NAME of each reservation with an end in `(SECOND - 1, SECOND]`, in seconds |
 //! | `TAG:EPOCH:usage` | hash | NAME RS owner: `ERA:UNITS`, of SKUs that are tracked; no 0 is kept |
 //! | `TAG:EPOCH:markers` | hash | NAME of a SKU: `loading TOKEN EPOCH SEQ TAG` or `absent TOKEN SECOND` |
 //! | `TAG:EPOCH:ended` | list | records that ended, oldest change first: see below |

@@ -427,7 +427,7 @@ async fn ends_and_cancels_free_units_between_survivors() {
         "every reservation there is counted"
     );
     let entries = done(hot.read(2, 5, 10).await.unwrap());
-    let befores: Vec<_> = entries[0]
+    let earlier: Vec<_> = entries[0]
         .effects
         .iter()
         .map(|effect| match &effect.change {
@@ -435,7 +435,7 @@ async fn ends_and_cancels_free_units_between_survivors() {
             other => panic!("{other:?}"),
         })
         .collect();
-    assert_eq!(befores, [Some(Status::Pending), Some(Status::Lost)]);
+    assert_eq!(earlier, [Some(Status::Pending), Some(Status::Lost)]);
 }
 
 #[tokio::test]

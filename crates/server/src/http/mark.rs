@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn traces_of_others_are_taken_over() {
-        let given = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+        let given = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0bb902b7-01";
         let trace = Trace::of(given.as_bytes()).unwrap();
         let returned = trace.returned().unwrap();
         let returned = returned.to_str().unwrap();
@@ -176,12 +176,12 @@ mod tests {
         for wrong in [
             "",
             "00",
-            "ff-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
-            "00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01",
-            "00-00000000000000000000000000000000-00f067aa0ba902b7-01",
+            "ff-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0bb902b7-01",
+            "00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0bb902b7-01",
+            "00-00000000000000000000000000000000-00f067aa0bb902b7-01",
             "00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01",
-            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7",
-            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-x",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0bb902b7",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0bb902b7-01-x",
         ] {
             assert_eq!(Trace::of(wrong.as_bytes()), None, "{wrong}");
         }

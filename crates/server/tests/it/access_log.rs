@@ -60,7 +60,7 @@ fn a_few_requests(service: &Service) {
             ("x-request-id", "caller-7"),
             (
                 "traceparent",
-                "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+                "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0bb902b7-01",
             ),
         ],
         b"",
@@ -72,7 +72,7 @@ fn a_few_requests(service: &Service) {
         "{returned}"
     );
     assert!(
-        !returned.contains("00f067aa0ba902b7"),
+        !returned.contains("00f067aa0bb902b7"),
         "a step of its own: {returned}"
     );
 }
