@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use stockade_core::Position;
 use stockade_ledger::{LedgerError, ShardMode, ShardRow, SharedLedger};
-use stockade_redis::{CallError, Hot, MetaState, Sent};
+use stockade_redis::{CallError, Decided, Hot, MetaState, Sent};
 use tokio::sync::{Notify, oneshot};
 
 use super::recorder::Lease;
@@ -314,7 +314,7 @@ impl Keeper {
             other => other?,
         };
         if let Some(found) = &meta {
-            self.not_ahead(&row, found)?;
+            self.not_ahead(&row, found).await?;
         }
         let belongs = row.mode == ShardMode::Hot
             && meta.as_ref().is_some_and(|found| {
@@ -342,8 +342,9 @@ impl Keeper {
     }
 
     /// The ledger's epoch is raised before a node's is, and an entry is recorded before it is trimmed: a node that is
-    /// ahead in either shows that the ledger lost what it had recorded.
-    fn not_ahead(&self, row: &ShardRow, found: &MetaState) -> Result<(), Trouble> {
+    /// ahead in either shows that the ledger lost what it had recorded. Only if the outbox still has all of that, it is
+    /// recorded once more.
+    async fn not_ahead(&self, row: &ShardRow, found: &MetaState) -> Result<(), Trouble> {
         let is_ahead = |row: &ShardRow| (found.tip.epoch, found.base) > (row.epoch, row.cursor);
         let newer = found.tip.epoch > row.epoch;
         if found.tip.epoch < row.epoch || !is_ahead(row) {
@@ -353,6 +354,14 @@ impl Keeper {
         let again = self.ledger.row(self.shard)?;
         if again.is_some_and(|again| !is_ahead(&again)) {
             return Err(Trouble::Look("the ledger went on".into()));
+        }
+        if !newer {
+            let next = self.hot.read(row.epoch, row.cursor, 1).await?;
+            if let Decided::Done { value, .. } = next
+                && value.first().map(|entry| (entry.seq, entry.tag)) == Some((row.cursor, row.tag))
+            {
+                return Ok(());
+            }
         }
         let (node, ledger) = if newer {
             (
