@@ -44,7 +44,7 @@ pub struct Options {
     /// Ended ids kept in memory for replays: at most so many (default 1,000,000; less than 4,096 counts as 4,096)...
     pub keep_ended: usize,
     /// ...and at most so long, in milliseconds (default 24 hours; less than 10 seconds counts as 10 seconds). Older
-    /// ones are looked up in the ledger; nothing is ever forgotten there.
+    /// ones are looked up in the ledger, which forgets nothing unless `retain_ended_ms` says so.
     pub keep_ended_ms: i64,
     /// How long the ledger keeps reservations that ended, in milliseconds; `None`, the default: for ever. Less than
     /// `keep_ended_ms` and an hour counts as that. Older ones are removed in the background, with their movements and

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use axum::http::Method;
 use serde_json::{Value, json};
+use stockade_core::Reason;
 use stockade_ledger::{Finding, Ledger as _, LedgerError};
 
 use super::client::{AUDIT, Answer, send};
@@ -24,6 +25,15 @@ pub(crate) struct Args {
     /// and changes neither.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
+    /// Mend what differs: counters by recorded movements, derived tables by making them anew.
+    #[arg(long, requires = "data")]
+    repair: bool,
+    /// Only show what would be mended.
+    #[arg(long, requires = "repair")]
+    dry_run: bool,
+    /// Why; the movements say so.
+    #[arg(long, value_name = "TEXT", requires = "repair", value_parser = value::reason)]
+    reason: Option<Reason>,
     /// The most findings to list.
     #[arg(long, value_name = "N", default_value = "100", value_parser = value::finding_limit)]
     limit: u64,
@@ -41,6 +51,9 @@ pub(crate) async fn run(args: Args) -> ExitCode {
 
 /// Whether all is well.
 async fn audit(args: &Args) -> Result<bool, Failure> {
+    if let (Some(folder), true) = (&args.data, args.repair) {
+        return super::repair::repair(folder, args.dry_run, args.reason.as_ref(), args.service.json);
+    }
     let answer = if let Some(folder) = &args.data {
         on_folder(folder, args.limit)?
     } else {

@@ -11,6 +11,7 @@ mod folder;
 mod import;
 pub(crate) mod movements;
 pub(crate) mod output;
+mod repair;
 pub(crate) mod reservation;
 pub(crate) mod stock;
 mod stream;

@@ -1,6 +1,6 @@
 //! Values on the command line: numbers are decimal digits, ids are what the service takes.
 
-use stockade_core::{Id, IdError, QUANTITY_MAX, TTL_MS_MAX};
+use stockade_core::{Id, IdError, QUANTITY_MAX, Reason, TTL_MS_MAX};
 
 use crate::http::Whole;
 
@@ -61,6 +61,11 @@ pub(crate) fn delta(text: &str) -> Result<i64, String> {
 /// An id.
 pub(crate) fn id(text: &str) -> Result<Id, String> {
     Id::new(text).map_err(|e| format!("{e}; must be {}", IdError::ALLOWED))
+}
+
+/// Why something is done.
+pub(crate) fn reason(text: &str) -> Result<Reason, String> {
+    Reason::new(text).map_err(|_| format!("must be {}", Reason::ALLOWED))
 }
 
 /// A moment: milliseconds since 1970 in UTC, or RFC 3339 such as `2026-11-27T08:00:00Z`.

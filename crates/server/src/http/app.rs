@@ -303,7 +303,11 @@ impl App {
             report
         });
         match audit.await {
-            Ok(report) => report.map_err(Problem::from),
+            Ok(Ok(report)) => {
+                Metrics::audited(report.findings.len(), self.store.now());
+                Ok(report)
+            }
+            Ok(Err(error)) => Err(Problem::from(error)),
             Err(why) => Err(Problem::Unavailable {
                 why: format!("the audit broke: {why}"),
             }),

@@ -133,6 +133,11 @@ impl Metrics {
             "stockade_event_listeners_cut_total",
             "Streams of events cut because they were read too slowly."
         );
+        metrics::describe_gauge!("stockade_audit_findings", "What the last audit found.");
+        metrics::describe_gauge!(
+            "stockade_audit_last_timestamp_seconds",
+            "When the last audit was done, in seconds since 1970."
+        );
         metrics::describe_gauge!("stockade_ready", "1 if commands are taken.");
         Ok(Self {
             requests: Route::ALL
@@ -188,6 +193,16 @@ impl Metrics {
             slot.get_or_init(|| counter!("stockade_stopped_total", "line" => line.as_str()))
                 .increment(1);
         }
+    }
+
+    /// An audit was done.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "gauges are floats, and these numbers stay far below 2^53"
+    )]
+    pub(crate) fn audited(findings: usize, at: stockade_core::Millis) {
+        metrics::gauge!("stockade_audit_findings").set(findings as f64);
+        metrics::gauge!("stockade_audit_last_timestamp_seconds").set(at as f64 / 1_000.0);
     }
 
     /// Everything, in Prometheus's text format.

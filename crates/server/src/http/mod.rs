@@ -3,6 +3,7 @@
 mod access;
 mod answer;
 mod app;
+mod audits;
 mod body;
 mod code;
 mod dashboard;

@@ -15,6 +15,9 @@ use crate::gate::Rules;
 use crate::http::AccessLog;
 use crate::keys::Keys;
 
+const HOUR_MS: i64 = 3_600_000;
+const DAY_MS: i64 = 24 * HOUR_MS;
+
 /// Run the service.
 #[derive(Debug, Parser)]
 pub(crate) struct Args {
@@ -40,6 +43,8 @@ pub(crate) struct Config {
     pub(crate) limits: crate::http::Limits,
     pub(crate) head_within: Duration,
     pub(crate) drain_within: Duration,
+    /// `None`: only when asked.
+    pub(crate) audit_every: Option<Duration>,
     pub(crate) connections_max: usize,
 }
 
@@ -76,6 +81,20 @@ impl Config {
         store.keep_ended = at_least(0, "keep-ended", set.keep_ended)? as usize;
         let seconds = at_least(0, "keep-ended-seconds", set.keep_ended_seconds)?;
         store.keep_ended_ms = i64::from(seconds) * 1_000;
+        if let Some(days) = set.retain_ended_days {
+            let keep_ms = i64::from(days) * DAY_MS;
+            if keep_ms < store.keep_ended_ms + HOUR_MS {
+                return Err(format!(
+                    "--retain-ended-days {days}: must be an hour more than --keep-ended-seconds ({seconds}) at least: \
+                     what is removed must not be in the hot tier any more"
+                ));
+            }
+            store.retain_ended_ms = Some(keep_ms);
+        }
+        let minutes = set
+            .audit_every_minutes
+            .map(|minutes| at_least(1, "audit-every-minutes", Some(minutes)))
+            .transpose()?;
         store.durability = match set.durability {
             Some(When::Ledger) => Durability::Ledger,
             Some(When::Hot) | None => Durability::Hot,
@@ -110,6 +129,7 @@ impl Config {
                 metrics_open: set.metrics_open == Some(true),
             },
             head_within: within("head-timeout-ms", set.head_timeout_ms)?,
+            audit_every: minutes.map(|minutes| Duration::from_secs(u64::from(minutes) * 60)),
             drain_within: within("drain-timeout-ms", set.drain_timeout_ms)?,
             connections_max: at_least(1, "connections-max", set.connections_max)? as usize,
         })
@@ -157,6 +177,29 @@ mod tests {
         assert_eq!(config.head_within, Duration::from_millis(5));
         assert_eq!(config.store.late_confirm, LateConfirm::Reject);
         assert_eq!(config.limits.body_bytes_max, 1 << 20);
+    }
+
+    #[test]
+    fn what_the_hot_tier_may_hold_is_not_removed() {
+        let of = |days, seconds| {
+            let given = Given {
+                retain_ended_days: Some(days),
+                keep_ended_seconds: Some(seconds),
+                ..Given::default()
+            };
+            Config::of(&given, &Given::default()).map(|config| config.store.retain_ended_ms)
+        };
+        assert_eq!(of(30, 86_400), Ok(Some(30 * DAY_MS)));
+        assert_eq!(of(1, 82_800), Ok(Some(DAY_MS)));
+        for (days, seconds) in [(1, 82_801), (1, 86_400), (0, 10)] {
+            let why = of(days, seconds).unwrap_err();
+            assert!(why.contains("--retain-ended-days"), "{why}");
+        }
+        let never = Given {
+            audit_every_minutes: Some(0),
+            ..Given::default()
+        };
+        assert!(Config::of(&never, &Given::default()).is_err());
     }
 
     #[test]

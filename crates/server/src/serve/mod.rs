@@ -100,6 +100,9 @@ async fn serve(config: Config, json: bool) -> Result<(), String> {
         .map(|keys| keys.tenants())
         .unwrap_or_default();
     watching.push(tokio::spawn(Arc::clone(&app).tell_live(tenants)));
+    if let Some(every) = config.audit_every {
+        watching.push(tokio::spawn(Arc::clone(&app).audit_every(every)));
+    }
     if let Some(keys) = config.keys {
         tracing::info!(keys = keys.good(store.now()), "API keys are needed");
         watching.push(tokio::spawn(keys.watch()));

@@ -71,6 +71,13 @@ pub(crate) struct Given {
     /// How long ended ids are kept in memory, at least 10. [default: 86400]
     #[arg(long, env = "STOCKADE_KEEP_ENDED_SECONDS", value_name = "SECONDS")]
     pub(crate) keep_ended_seconds: Option<u32>,
+    /// How long the ledger keeps reservations that ended, in days; for ever when not given. Older ones are removed with
+    /// their movements, and their ids are forgotten: sent again, such an id is a new one.
+    #[arg(long, env = "STOCKADE_RETAIN_ENDED_DAYS", value_name = "N")]
+    pub(crate) retain_ended_days: Option<u32>,
+    /// How often to audit, from the start on; only when asked if not given.
+    #[arg(long, env = "STOCKADE_AUDIT_EVERY_MINUTES", value_name = "N")]
+    pub(crate) audit_every_minutes: Option<u32>,
     /// How often a key may ask, such as 500/s. Confirm, cancel, extend and return are never limited.
     #[arg(long, env = "STOCKADE_KEY_RATE", value_name = "N/UNIT")]
     pub(crate) key_rate: Option<String>,
@@ -146,6 +153,8 @@ impl Given {
             backlog_commands: Some(65_536),
             keep_ended: Some(1_000_000),
             keep_ended_seconds: Some(86_400),
+            retain_ended_days: None,
+            audit_every_minutes: None,
             key_rate: None,
             key_burst: None,
             owner_rate: None,

@@ -7,6 +7,7 @@
 
 mod access_log;
 mod backup;
+mod care;
 mod cli;
 mod codes;
 mod config;
