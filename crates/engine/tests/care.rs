@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use common::{START, Tier, assert_clean};
 use stockade::clock::ManualClock;
-use stockade::ledger::{ReservationQuery, restore};
+use stockade::ledger::{LedgerCare as _, ReservationQuery, Sqlite, restore};
 use stockade::rules::Id;
 use stockade::{Error, Stockade};
 
@@ -174,6 +174,43 @@ async fn what_ended_long_ago_is_removed(tier: Tier) {
     assert_clean(&store).await;
     // What it costs: the id is a new one.
     store.deduct("old", "u").line("A", 1).await.unwrap();
+    assert_clean(&store).await;
+    store.close().await.unwrap();
+}
+
+/// The window in which memory holds what the ledger has removed: a return of it is not granted, and nothing else is
+/// harmed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_return_of_what_was_removed_meanwhile_is_not_granted() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = ManualClock::new(START);
+    let store = common::open_at(folder.path(), &clock).await;
+    store.set_stock("c-1", "A", 100).await.unwrap();
+    store.deduct("old", "u").line("A", 2).await.unwrap();
+    store.close().await.unwrap();
+    clock.set(START + 30 * DAY_MS);
+    let store = common::open_at(folder.path(), &clock).await;
+    store.reservation("old").await.unwrap();
+    let other = Sqlite::open(folder.path()).unwrap();
+    assert_eq!(other.retain(START + DAY_MS, 1_000).unwrap().reservations, 1);
+
+    let refused = store.return_units("r-1", "old").await.unwrap_err();
+    assert_eq!(refused.code(), "unavailable");
+    let reloaded = async {
+        loop {
+            let again = store.return_units("r-1", "old").await.unwrap_err();
+            match again.code() {
+                "not_found" => break,
+                code => assert_eq!(code, "unavailable"),
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), reloaded)
+        .await
+        .unwrap();
+    store.deduct("new", "u").line("A", 1).await.unwrap();
+    assert_eq!(common::counters(&store, "A").await.sold, 3);
     assert_clean(&store).await;
     store.close().await.unwrap();
 }
