@@ -27,10 +27,9 @@ local FIRST, WIDTH = 4, 3
 
 -- Grants of this call whose end has come; they are in no bucket yet.
 local over = {}
-SECONDS_MAX = 1000000
 
--- Units of what has ended meanwhile are free for those behind it, as they were when those were granted. Nobody waits
--- for this shard now, so there is no bound on how many are ended.
+-- Units of what has ended meanwhile are free for those behind it, as they were when those were granted. After a long
+-- outage that may be everything that was live, so a call ends so many, and answers `again` when that is not enough.
 local function free_ended()
   local number = 0
   for _, name in ipairs(over) do
@@ -41,12 +40,8 @@ local function free_ended()
     end
   end
   over = {}
-  while true do
-    looked = 0
-    local ended_now = end_due(MAX)
-    number = number + ended_now
-    if ended_now == 0 and not more_due() then return number > 0 end
-  end
+  if number > 0 then return true end
+  return free_due(FREED_MAX) > 0
 end
 
 -- Takes the units from where they were, or, where that is no longer possible, along the allocation order: without
@@ -97,7 +92,9 @@ local function reserve(name, packed, was_lost)
   local original = pack(hold)
   local shifts, uses = {}, {}
   local lines = lines_of(hold)
-  if placed(lines) or (free_ended() and placed(lines)) then
+  local fits = placed(lines)
+  while not fits and free_ended() do fits = placed(lines) end
+  if fits then
     for _, line in ipairs(hold.lines) do
       local used = 0
       for _, part in ipairs(line.parts) do
@@ -152,9 +149,12 @@ local run = {
 local names = {}
 for i = FIRST, #argv, WIDTH do names[#names + 1] = argv[i + 1] end
 fetch(names)
-local replies, number = {}, 0
+local replies, number, full = {}, 0, false
 for i = FIRST, #argv, WIDTH do
   number = number + 1
-  replies[number] = guarded(run[argv[i]], argv[i + 1], argv[i + 2])
+  -- Nobody overtakes one that waits for units of what has ended.
+  local reply = full and { 'again' } or guarded(run[argv[i]], argv[i + 1], argv[i + 2])
+  full = reply[1] == 'again'
+  replies[number] = reply
 end
 -- @include commit

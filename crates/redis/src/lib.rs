@@ -25,5 +25,5 @@ pub use script::version as script_version;
 pub use state::State;
 pub use types::{
     Absent, Asked, Backlog, Base, Batch, Chunk, Decided, Fenced, Forgot, KeptIds, Marked, MetaState,
-    MissingSku, Options, Rerun, Sent, Stale, Survivor, SweepReply, Token, Verdict,
+    MissingSku, Options, Reran, Rerun, Sent, Stale, Survivor, SweepReply, Token, Verdict,
 };

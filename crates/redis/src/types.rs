@@ -268,6 +268,15 @@ impl Rerun {
     }
 }
 
+/// What running survivors again came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reran {
+    /// So many were done. The others wait until more of what has ended is freed: send them again, in their order.
+    pub done: usize,
+    /// Those that did not fit any more.
+    pub lost: Vec<Reservation>,
+}
+
 /// Which ended ids stay for replays.
 #[derive(Clone, Copy, Debug)]
 pub struct KeptIds {

@@ -9,7 +9,7 @@ use stockade_core::{
     Action, AskLine, Cancel, Command, Confirm, Done, DoneCode, Id, LateConfirm, Mode, Reason, Refusal, Reply,
     Reservation, Reserve, Status, Subject, payload,
 };
-use stockade_redis::{Asked, Batch, Chunk, Decided, Hot, Rerun, Sent, Stale, Verdict};
+use stockade_redis::{Asked, Batch, Chunk, Decided, Hot, Reran, Rerun, Sent, Stale, Verdict};
 use stockade_testkit::redis::Server;
 
 const RESERVATIONS: &str = "{stockade:0}:1:reservations";
@@ -401,8 +401,9 @@ async fn ends_and_cancels_free_units_between_survivors() {
         // Recorded as lost, and granted to its caller's retry.
         Rerun::Regain(live("u3", "U", t + 60_000)),
     ];
-    let lost = done(hot.rerun(&sent(7, Some(t)), &again).await.unwrap());
-    let lost: Vec<_> = lost.iter().map(|lost| lost.id.as_str()).collect();
+    let reran = done(hot.rerun(&sent(7, Some(t)), &again).await.unwrap());
+    assert_eq!(reran.done, again.len());
+    let lost: Vec<_> = reran.lost.iter().map(|lost| lost.id.as_str()).collect();
     assert_eq!(lost, ["u3"]);
     assert!(hot.open(1, 1).await.unwrap());
     let again = [
@@ -421,7 +422,8 @@ async fn ends_and_cancels_free_units_between_survivors() {
         epoch: 2,
         ..sent(tag, Some(t))
     };
-    assert!(done(hot.rerun(&two(8), &again).await.unwrap()).is_empty());
+    let reran = done(hot.rerun(&two(8), &again).await.unwrap());
+    assert_eq!((reran.done, reran.lost.len()), (2, 0));
     assert!(
         hot.open(2, 1).await.unwrap(),
         "every reservation there is counted"
@@ -474,13 +476,13 @@ async fn survivors_are_run_again_with_their_own_ends_or_are_lost() {
         Rerun::Reserve(grant("r4", "S", 1, t - 1_000)),
         Rerun::Extend(grant("r9", "S", 1, t + 90_000)),
     ];
-    let lost = done(hot.rerun(&sent(7, Some(t)), &again).await.unwrap());
+    let Reran { lost, .. } = done(hot.rerun(&sent(7, Some(t)), &again).await.unwrap());
     assert_eq!(lost.len(), 1);
     assert_eq!((lost[0].id.as_str(), lost[0].status), ("r2", Status::Lost));
     // Sent again, it changes nothing, but that r4 makes room when r2 is tried.
     let meta: Vec<String> = server.run(&["HMGET", "{stockade:0}:meta", "seq", "live", "count"]);
     assert_eq!(meta, ["5", "3", "4"]);
-    let lost = done(hot.rerun(&sent(8, Some(t)), &again).await.unwrap());
+    let Reran { lost, .. } = done(hot.rerun(&sent(8, Some(t)), &again).await.unwrap());
     assert_eq!(lost.len(), 1);
     let same: Vec<String> = server.run(&["HMGET", "{stockade:0}:meta", "seq", "live", "count"]);
     assert_eq!(same, ["6", "2", "4"]);

@@ -7,7 +7,7 @@ mod common;
 
 use common::{at, base, done, hot, id, live, sent, sku, stale};
 use stockade_core::{Action, AskLine, Change, Command, Entry, Id, LookedUp, Mode, Reply, Reserve, Space};
-use stockade_redis::{Asked, Batch, Chunk, Decided, Fenced, Hot, Rerun, Stale, Verdict};
+use stockade_redis::{Asked, Batch, Chunk, Decided, Fenced, Hot, Rerun, Sent, Stale, Verdict};
 use stockade_testkit::redis::Server;
 
 fn reserve(name: &str, of: &str) -> Command {
@@ -192,8 +192,8 @@ async fn what_survived_is_found_oldest_first_and_run_again() {
             other => panic!("{other:?}"),
         })
         .collect();
-    let lost = done(hot.rerun(&sent(11, 3_000), &again).await.unwrap());
-    assert!(lost.is_empty(), "{lost:?}");
+    let reran = done(hot.rerun(&sent(11, 3_000), &again).await.unwrap());
+    assert!(reran.done == 2 && reran.lost.is_empty(), "{reran:?}");
     assert!(hot.open(11, 1).await.unwrap());
     assert!(hot.drop_older(11).await.unwrap() > 5);
     let left: Vec<String> = server.run(&["KEYS", "{stockade:0}:[0-9]*"]);
@@ -216,4 +216,46 @@ async fn what_survived_is_found_oldest_first_and_run_again() {
     }
     let stock: String = server.run(&["HGET", "{stockade:0}:11:sku:A", "location:default"]);
     assert!(stock.starts_with("on_hand=5000 reserved=3 "), "{stock}");
+}
+
+#[tokio::test]
+async fn a_survivor_waits_for_as_many_calls_as_freeing_takes_and_is_not_overtaken() {
+    let server = Server::start();
+    let hot = hot(&server).await;
+    let t = 1_767_000_000_000;
+    assert_eq!(hot.fence(2).await.unwrap(), Fenced::Closed);
+    assert!(hot.base(&base(2, 4, 9)).await.unwrap());
+    let chunk = Chunk {
+        skus: vec![sku("A", 1_000, 1_000)],
+        live: (0..1_000)
+            .map(|n| live(&format!("over-{n}"), "A", t - 5_000))
+            .collect(),
+        ..Chunk::default()
+    };
+    assert!(hot.chunk(2, 1, &chunk).await.unwrap());
+    let grant = |name: &str, units| {
+        let mut grant = live(name, "A", t + 60_000);
+        grant.lines[0].allocations[0].quantity = units;
+        Rerun::Reserve(grant)
+    };
+    let again = [grant("large", 999), grant("r1", 1), grant("r2", 1)];
+    let (mut left, mut lost) = (&again[..], Vec::new());
+    let mut calls = 0;
+    while !left.is_empty() {
+        calls += 1;
+        assert!(calls < 20, "{left:?}");
+        let sent = Sent {
+            now: Some(t),
+            ..sent(2, 100 + calls)
+        };
+        let mut reran = done(hot.rerun(&sent, left).await.unwrap());
+        left = &left[reran.done..];
+        lost.append(&mut reran.lost);
+    }
+    assert!(calls > 2, "a call frees so many");
+    let lost: Vec<_> = lost.iter().map(|one| one.id.as_str()).collect();
+    assert_eq!(lost, ["r2"]);
+    let stock: String = server.run(&["HGET", "{stockade:0}:2:sku:A", "location:default"]);
+    assert!(stock.starts_with("on_hand=1000 reserved=1000 "), "{stock}");
+    assert!(hot.open(2, 1).await.unwrap());
 }

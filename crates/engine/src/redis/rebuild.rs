@@ -21,6 +21,8 @@ use crate::names;
 const CHUNK: usize = 500;
 /// Grants that one call runs again.
 const RERUN: usize = 64;
+/// Runs of survivors that end nothing and do nothing, before the attempt is given up.
+const IDLE_RUNS_MAX: u32 = 10_000;
 /// Ids that one look asks the ledger about.
 const LOOK: usize = 1_000;
 
@@ -194,8 +196,10 @@ impl Keeper {
         mut at: Position,
         reruns: &[Rerun],
     ) -> Result<(Vec<Reservation>, Position), Trouble> {
-        let mut lost = Vec::new();
-        for some in reruns.chunks(RERUN) {
+        let (mut lost, mut idle) = (Vec::new(), 0_u32);
+        let mut left = reruns;
+        while !left.is_empty() {
+            let (some, _) = left.split_at(left.len().min(RERUN));
             let sent = self.sent(at.epoch);
             match self.hot.rerun(&sent, some).await? {
                 Decided::Done { tip, mut value, .. } => {
@@ -204,8 +208,16 @@ impl Keeper {
                     if tip != at && !goes_on {
                         return Err(Trouble::Look("a run of survivors was lost".into()));
                     }
+                    if value.done == 0 && tip == at {
+                        // Such a call only looked at ends; it comes to one that has passed, or to the last.
+                        idle += 1;
+                        if idle > IDLE_RUNS_MAX {
+                            return Err(Trouble::Look("survivors wait for ends that do not come".into()));
+                        }
+                    }
                     at = tip;
-                    lost.append(&mut value);
+                    lost.append(&mut value.lost);
+                    left = left.get(value.done..).unwrap_or_default();
                 }
                 Decided::Stale(stale) => {
                     return Err(Trouble::Look(format!("running survivors again: {stale:?}")));

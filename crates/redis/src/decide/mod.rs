@@ -6,7 +6,7 @@ mod msgpack;
 mod shapes;
 
 use redis::Value;
-use stockade_core::{Action, Reservation};
+use stockade_core::Action;
 
 use self::calls::{Again, Cancel, Confirm, Extend, Merged, Parts, Raw, Reserve, Return, Show, Stock, Sweep};
 use crate::control::reply::{list, natural, word};
@@ -15,7 +15,7 @@ use crate::hot::Hot;
 use crate::layout::split_name;
 use crate::packed::unpack_reservation;
 use crate::script::Contract;
-use crate::types::{Asked, Batch, Decided, Rerun, Sent, SweepReply};
+use crate::types::{Asked, Batch, Decided, Reran, Rerun, Sent, SweepReply};
 
 /// The scripts of this part.
 pub(crate) fn contracts() -> Vec<Contract> {
@@ -136,8 +136,8 @@ impl Hot {
 
     /// During a rebuild, on a closed shard: does surviving grants, extends and cancels again, with the ends given, without
     /// window, revision or owner limit. A grant that does not fit, even when what has ended is freed first, becomes `lost`.
-    /// The value: those that were lost.
-    pub async fn rerun(&self, sent: &Sent, again: &[Rerun]) -> Result<Decided<Vec<Reservation>>, CallError> {
+    /// A call frees so much; what waits for more is to be sent again.
+    pub async fn rerun(&self, sent: &Sent, again: &[Rerun]) -> Result<Decided<Reran>, CallError> {
         let parts = Parts::new(self.keys(), sent.epoch);
         let decided = self
             .run(&Again {
@@ -147,18 +147,22 @@ impl Hot {
             })
             .await?;
         read(decided, "rerun", |raw| {
-            let mut lost = Vec::new();
+            let mut reran = Reran::default();
             for (one, value) in again.iter().zip(&raw.replies) {
                 let of = one.reservation();
                 match list(value)? {
+                    [tag] if word(tag)? == "again" => break,
                     [tag] if word(tag)? == "ok" => {}
                     [tag, Value::BulkString(packed)] if word(tag)? == "lost" => {
-                        lost.push(unpack_reservation(of.tenant.clone(), of.id.clone(), packed)?.0);
+                        reran
+                            .lost
+                            .push(unpack_reservation(of.tenant.clone(), of.id.clone(), packed)?.0);
                     }
                     _ => return None,
                 }
+                reran.done += 1;
             }
-            (raw.replies.len() == again.len()).then_some(lost)
+            (raw.replies.len() == again.len()).then_some(reran)
         })
     }
 }
