@@ -3,6 +3,9 @@
 //! A grant, since somebody was told of it. An extend or a cancel only where nothing newer about its reservation can be
 //! recorded: on the very continuation of what is recorded, or an extend of a grant that is done again itself. Elsewhere it
 //! may be older than what is recorded, and would undo that. Other commands are sent again by whoever waits for them.
+//!
+//! Extends come first: they move no units, and a grant that is short ends whatever is over by then, which what was extended
+//! is not.
 
 use std::collections::HashMap;
 
@@ -27,7 +30,7 @@ pub(super) fn again(
         let mut first = entries.iter().filter(|entry| follows(entry, recorded));
         first.next_back().map(|entry| entry.epoch)
     });
-    let mut again: Vec<Rerun> = Vec::new();
+    let (mut extends, mut again) = (Vec::new(), Vec::new());
     // Where a grant stands that is done again.
     let mut granted: HashMap<Name, usize> = HashMap::new();
     let mut tip = recorded;
@@ -46,11 +49,17 @@ pub(super) fn again(
                 Verb::Reserve if !granted.contains_key(&name) => {
                     let rerun = match known.get(&name) {
                         None => Rerun::Reserve(after.clone()),
-                        Some(Status::Lost) => Rerun::Regain(after.clone()),
+                        // Its caller's own retry was granted. Any other grant of it is older than the loss, which its
+                        // caller was told of.
+                        Some(Status::Lost) if *before == Some(Status::Lost) => Rerun::Regain(after.clone()),
                         // What the ledger knows wins: it may have ended since.
-                        Some(Status::Pending | Status::Confirmed | Status::Cancelled | Status::Expired) => {
-                            continue;
-                        }
+                        Some(
+                            Status::Pending
+                            | Status::Confirmed
+                            | Status::Cancelled
+                            | Status::Expired
+                            | Status::Lost,
+                        ) => continue,
                     };
                     granted.insert(name, again.len());
                     again.push(rerun);
@@ -58,7 +67,7 @@ pub(super) fn again(
                 Verb::Extend => match granted.get(&name).and_then(|place| again.get_mut(*place)) {
                     // Granted with its last end at once: with an earlier one it might end in between.
                     Some(Rerun::Reserve(grant) | Rerun::Regain(grant)) => grant.ends_at = after.ends_at,
-                    _ if goes_on && is_live => again.push(Rerun::Extend(after.clone())),
+                    _ if goes_on && is_live => extends.push(Rerun::Extend(after.clone())),
                     _ => {}
                 },
                 // Its units may have been granted to the next one, who was told so.
@@ -81,7 +90,8 @@ pub(super) fn again(
             }
         }
     }
-    again
+    extends.append(&mut again);
+    extends
 }
 
 #[cfg(test)]
@@ -96,13 +106,22 @@ mod tests {
 
     /// (epoch, seq, tag, prev) and one change of each: verb, id, end.
     fn entry(at: (u64, u64, u64, u64), changes: &[(Verb, &str, i64)]) -> Entry {
-        let effects = changes.iter().map(|(verb, id, ends_at)| Effect {
+        let before = |verb| (verb != Verb::Reserve).then_some(Status::Pending);
+        let changes: Vec<_> = changes
+            .iter()
+            .map(|(verb, id, ends_at)| (*verb, before(*verb), *id, *ends_at))
+            .collect();
+        entry_of(at, &changes)
+    }
+
+    fn entry_of(at: (u64, u64, u64, u64), changes: &[(Verb, Option<Status>, &str, i64)]) -> Entry {
+        let effects = changes.iter().map(|(verb, before, id, ends_at)| Effect {
             at: 1,
             actor: Id::default_name(),
             reason: Reason::default(),
             change: Change::Reservation {
                 verb: *verb,
-                before: (*verb != Verb::Reserve).then_some(Status::Pending),
+                before: *before,
                 after: Reservation {
                     tenant: Id::default_name(),
                     id: Id::new(id).unwrap(),
@@ -193,8 +212,34 @@ mod tests {
     }
 
     #[test]
-    fn a_grant_of_what_is_recorded_as_lost_says_so() {
-        let chain = [entry((3, 11, 101, 100), &[(Verb::Reserve, "a", 10)])];
+    fn what_is_recorded_as_lost_stays_lost_but_for_its_callers_retry() {
+        let retry = (Verb::Reserve, Some(Status::Lost), "a", 10);
+        let chain = [
+            entry(
+                (2, 11, 99, 98),
+                &[(Verb::Reserve, "a", 5), (Verb::Extend, "a", 9)],
+            ),
+            entry_of((3, 11, 101, 100), &[retry]),
+        ];
         assert_eq!(told(&chain, Some(3), &[("a", Status::Lost)]), ["regain a 10"]);
+        assert!(told(&chain[..1], Some(3), &[("a", Status::Lost)]).is_empty());
+        // Where the loss is not recorded either, it is as if it had not been.
+        assert_eq!(told(&chain[1..], Some(3), &[]), ["reserve a 10"]);
+    }
+
+    #[test]
+    fn what_was_extended_is_so_before_a_grant_ends_what_is_over() {
+        let chain = [
+            entry((3, 11, 101, 100), &[(Verb::Reserve, "b", 70)]),
+            entry(
+                (3, 12, 102, 101),
+                &[(Verb::Extend, "a", 70), (Verb::Extend, "b", 80)],
+            ),
+            entry((3, 13, 103, 102), &[(Verb::Extend, "a", 90)]),
+        ];
+        assert_eq!(
+            told(&chain, Some(3), &[("a", Status::Pending)]),
+            ["extend a 70", "extend a 90", "reserve b 80"]
+        );
     }
 }
