@@ -7,6 +7,7 @@
 
 mod access_log;
 mod backup;
+mod bytes;
 mod care;
 mod cli;
 mod codes;
