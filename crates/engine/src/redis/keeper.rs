@@ -375,8 +375,8 @@ impl Keeper {
             )
         };
         Err(Trouble::Restored(format!(
-            "Redis is at {node}, the ledger only at {ledger}: the ledger was restored from a backup, or this is another \
-             shop's Redis; use the right ledger, or another --redis-prefix"
+            "Redis is at {node}, the ledger only at {ledger}: the ledger was restored from a backup or its folder was \
+             deleted, or this is another shop's Redis; use the right ledger, or another --redis-prefix"
         )))
     }
 

@@ -70,6 +70,9 @@ impl fmt::Display for Problem {
                 part("allowed")
             )?;
         }
+        if self.status == 401 {
+            f.write_str("\n  here the key is given in STOCKADE_KEY, or with --key-file or --key")?;
+        }
         // Refusals are answers; these are to be sent again.
         if let Some(id) = self.id.as_ref().filter(|_| self.status >= 500) {
             write!(f, "\n  the id was {id}")?;

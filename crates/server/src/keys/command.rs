@@ -130,7 +130,7 @@ fn create(args: CreateArgs, now: Millis) -> Result<(), Failure> {
         digest: digest(secret.reveal().as_bytes()),
     };
     let added = key.clone();
-    file::change(&args.folder.data, |keys| {
+    let is_first = file::change(&args.folder.data, |keys| {
         if keys
             .iter()
             .any(|known| known.name == added.name && known.is_good(now))
@@ -141,11 +141,17 @@ fn create(args: CreateArgs, now: Millis) -> Result<(), Failure> {
             ));
         }
         keys.push(added);
-        Ok(())
+        Ok(keys.len() == 1)
     })
     .map_err(Failure::Other)?;
     if args.folder.json {
         return json(&view(&key, now, Some(secret.reveal())));
+    }
+    if is_first {
+        eprintln!(
+            "the first key in {}: a service that runs on it without keys stays open until it is started again",
+            args.folder.data.display()
+        );
     }
     eprintln!(
         "key {} ({}), tenant {}, scopes {}; this is the only time it is shown:",

@@ -270,7 +270,10 @@ fn the_command_line_sends_its_key() {
     let set = ["stock", "set", "A", "5", "--id", "c-1"];
     let (code, said) = run(&set, None);
     assert_eq!(code, Some(1));
-    assert!(said.contains("unauthorized"), "{said}");
+    assert!(
+        said.contains("unauthorized") && said.contains("STOCKADE_KEY"),
+        "{said}"
+    );
     assert_eq!(run(&set, Some(&made)).0, Some(0));
     assert_eq!(run(&["stock", "get", "A", "--key", &made], None).0, Some(0));
     let with_file = ["stock", "get", "A", "--key-file", file.to_str().unwrap()];
@@ -317,6 +320,18 @@ fn keys_are_shown_once_and_kept_as_digests() {
     assert_eq!(code, Some(0));
     assert!(out.starts_with("sk_") && out.trim().len() == 66, "{out}");
     assert!(said.contains("only time"), "{said}");
+    assert!(!said.contains("first key"), "{said}");
+    let other = folder.path().join("other");
+    let output = Command::new(BINARY)
+        .args(["key", "create", "shop", "--scope", "read", "--data"])
+        .arg(&other)
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        said.contains(&format!("first key in {}", other.display())),
+        "{said}"
+    );
     for (line, code, words) in [
         (&["create", "shop", "--scope", "read"][..], 1, "already"),
         (&["create", "cli", "--scope", "read"], 2, "cannot be called cli"),
