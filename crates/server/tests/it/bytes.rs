@@ -46,7 +46,7 @@ impl Dice {
     /// The same, as what may stand in a request line or a header.
     fn mutate_line(&mut self, good: &str) -> String {
         let changed = self.mutate(good.as_bytes());
-        let printable = changed.into_iter().filter(|byte| byte.is_ascii_graphic());
+        let printable = changed.into_iter().filter(u8::is_ascii_graphic);
         printable.map(char::from).collect()
     }
 }
