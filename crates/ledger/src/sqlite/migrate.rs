@@ -93,12 +93,15 @@ pub(super) fn migrate(conn: &mut Connection, path: &Path) -> Result<(), LedgerEr
 /// Only a new, empty file or one that carries the mark is taken.
 pub(super) fn recognise(conn: &Connection, path: &Path) -> Result<(), LedgerError> {
     let failed = |error: rusqlite::Error| ledger_error(path, &error);
-    let id: i32 = conn
+    // In one snapshot: between two, another process may make the file what it is to be.
+    let snapshot = conn.unchecked_transaction().map_err(failed)?;
+    let id: i32 = snapshot
         .query_row("PRAGMA application_id", [], |row| row.get(0))
         .map_err(failed)?;
-    let objects: i64 = conn
+    let objects: i64 = snapshot
         .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
         .map_err(failed)?;
+    drop(snapshot);
     let foreign = |message: &str| {
         Err(LedgerError::Foreign {
             path: path.to_path_buf(),

@@ -252,7 +252,7 @@ fn views_beside_racing_openings_know_exactly_what_is_recorded() {
 
 #[test]
 fn a_new_folder_opened_by_many_at_once_is_made_once() {
-    for _ in 0..3 {
+    for _ in 0..10 {
         let folder = tempfile::tempdir().unwrap();
         let ledgers: Vec<Sqlite> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..8)
