@@ -3,12 +3,14 @@
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 #[derive(Debug, Default)]
 struct State {
+    /// Where new connections go.
+    port: AtomicU16,
     /// Neither side hears from the other, but the sockets stay open.
     held: AtomicBool,
     /// Connections are closed at once.
@@ -35,9 +37,12 @@ impl Proxy {
     pub fn to(port: u16) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("the loopback gives a port");
         let address = listener.local_addr().expect("a bound socket has an address");
-        let state = Arc::new(State::default());
+        let state = Arc::new(State {
+            port: AtomicU16::new(port),
+            ..State::default()
+        });
         let shared = Arc::clone(&state);
-        std::thread::spawn(move || accept(&listener, port, &shared));
+        std::thread::spawn(move || accept(&listener, &shared));
         Self { address, state }
     }
 
@@ -63,6 +68,12 @@ impl Proxy {
     pub fn slow_answers(&self, delay: Duration) {
         let millis = u64::try_from(delay.as_millis()).expect("a delay of sensible length");
         self.state.answer_delay_ms.store(millis, Ordering::SeqCst);
+    }
+
+    /// New connections go to another server's port, as after a failover; cut those that are open with
+    /// [`cut`](Self::cut).
+    pub fn point_to(&self, port: u16) {
+        self.state.port.store(port, Ordering::SeqCst);
     }
 
     /// Closes every connection; new ones go through.
@@ -104,7 +115,7 @@ impl Drop for Proxy {
     }
 }
 
-fn accept(listener: &TcpListener, port: u16, state: &Arc<State>) {
+fn accept(listener: &TcpListener, state: &Arc<State>) {
     for client in listener.incoming() {
         if state.closed.load(Ordering::SeqCst) {
             return;
@@ -113,7 +124,7 @@ fn accept(listener: &TcpListener, port: u16, state: &Arc<State>) {
         if state.refusing.load(Ordering::SeqCst) {
             continue;
         }
-        let Ok(server) = TcpStream::connect((Ipv4Addr::LOCALHOST, port)) else {
+        let Ok(server) = TcpStream::connect((Ipv4Addr::LOCALHOST, state.port.load(Ordering::SeqCst))) else {
             continue;
         };
         let copies = (
