@@ -15,7 +15,7 @@ use super::{Failure, ended};
 /// Exit codes: 0 nothing worse than a warning; 1 an error, on which the service refuses to start.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The server: redis://[user[:password]@]host[:port][/db].
+    /// The server: `redis://[user[:password]@]host[:port][/db]`.
     #[arg(long, env = "STOCKADE_REDIS", value_name = "URL", hide_env_values = true)]
     redis: String,
     /// First part of every key in Redis.

@@ -108,7 +108,7 @@ pub(crate) struct Given {
     /// Turn reservations away when further ones would queue for longer; 0 never does. [default: 2000]
     #[arg(long, env = "STOCKADE_SHED_AFTER_MS", value_name = "MS")]
     pub(crate) shed_after_ms: Option<u32>,
-    /// Let this Redis or Valkey decide: redis://[user[:password]@]host[:port][/db]. Without it this process decides.
+    /// Let this Redis or Valkey decide: `redis://[user[:password]@]host[:port][/db]`. Without it this process decides.
     #[arg(long, env = "STOCKADE_REDIS", value_name = "URL", hide_env_values = true)]
     pub(crate) redis: Option<String>,
     /// First part of every key in Redis: one for each data folder. [default: stockade]
