@@ -20,7 +20,7 @@ it("shows a sale while it runs", async () => {
   const { page, complaints } = await open(browser, service.url, { colorScheme: "light", locale: "en-GB" });
   await page.getByText("No SKU yet").waitFor();
   // Few at a time and more units than buyers take at once: it lasts, and SKUs sell out one by one.
-  const flags = ["--buyers", "12000", "--units", "6000", "--skus", "200", "--concurrency", "4", "--ttl-seconds", "5"];
+  const flags = ["--buyers", "24000", "--units", "12000", "--skus", "200", "--concurrency", "4", "--ttl-seconds", "5"];
   const sale = rush(service.url, flags);
   try {
     const rows = page.locator(".stock tbody tr:not(.gap)");
@@ -32,7 +32,14 @@ it("shows a sale while it runs", async () => {
     await page.locator(".stock .scroll").evaluate((box) => box.scrollTo(0, 0));
     await page.locator(".stock tbody tr[aria-rowindex='2']").waitFor();
 
-    const name = await rows.first().locator("a.name").innerText();
+    // The one of those in sight that has the most left to sell: the first may be sold out.
+    const inSight = await rows.evaluateAll((all) =>
+      all.map((one) => ({
+        name: one.querySelector("a.name")?.textContent ?? "",
+        sold: Number((one.querySelectorAll("td")[3]?.textContent ?? "").replaceAll(",", "")),
+      })),
+    );
+    const { name } = inSight.reduce((least, one) => (one.sold < least.sold ? one : least));
     await page.getByRole("searchbox", { name: "Filter by SKU" }).fill(name);
     const row = page.locator(".stock tbody tr", { has: page.getByRole("link", { name, exact: true }) });
     const sold = async () => Number((await row.locator("td").nth(3).innerText()).replaceAll(",", ""));
